@@ -1,0 +1,83 @@
+#include "aha/base/startup.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "aha/base/parallel.h"
+
+namespace aha {
+namespace {
+
+constexpr const char* kAgain = "AHA_STARTED_AGAIN";
+
+bool has_avx512() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl");
+#else
+  return false;
+#endif
+}
+
+bool has_avx2() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#else
+  return false;
+#endif
+}
+
+std::vector<TuningChoice>& choices() {
+  static std::vector<TuningChoice> list;
+  return list;
+}
+
+void choose(const char* variable, const char* value, std::string why) {
+  if (const char* set = std::getenv(variable)) {
+    // After starting again the value is ours, and the first run's reason still holds.
+    const bool ours = std::getenv(kAgain) != nullptr && std::string(set) == value;
+    choices().push_back({variable, set, ours ? std::move(why) : "set by the user", !ours});
+    return;
+  }
+  ::setenv(variable, value, 1);
+  choices().push_back({variable, value, std::move(why), false});
+}
+
+}  // namespace
+
+std::vector<TuningChoice> set_library_environment() {
+  if (!choices().empty()) return choices();
+  if (has_avx512())
+    choose("OPENBLAS_CORETYPE", "SKYLAKEX", "this CPU has AVX-512; OpenBLAS would fall back to SSE3 on models it does not know");
+  else if (has_avx2())
+    choose("OPENBLAS_CORETYPE", "HASWELL", "this CPU has AVX2; OpenBLAS would fall back to SSE3 on models it does not know");
+  if (has_avx512())
+    choose("DNNL_MAX_CPU_ISA", "AVX512_CORE_BF16", "oneDNN 2.6's tile path dies on virtual machines that hide CPUID leaf 0x1D");
+  return choices();
+}
+
+const std::vector<TuningChoice>& library_choices() { return choices(); }
+
+std::string openblas_core() {
+  using CoreName = char* (*)();
+  const auto name = reinterpret_cast<CoreName>(::dlsym(RTLD_DEFAULT, "openblas_get_corename"));
+  return name ? name() : "";
+}
+
+void prepare_process(char** argv) {
+  const bool user_chose = std::getenv("OPENBLAS_CORETYPE") != nullptr;
+  set_library_environment();
+  flush_denormals();
+  const std::string core = openblas_core();
+  const bool below = (has_avx512() && core != "SkylakeX" && core != "Cooperlake" && core != "Sapphirerapids" && core != "Zen") ||
+                     (has_avx2() && (core == "Prescott" || core == "Nehalem" || core == "Core2"));
+  if (core.empty() || user_chose || !below || std::getenv(kAgain)) return;
+  ::setenv(kAgain, "1", 1);
+  ::execv("/proc/self/exe", argv);
+}
+
+}  // namespace aha

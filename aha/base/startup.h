@@ -1,0 +1,35 @@
+// Makes the numeric libraries fast and safe on this CPU before they start; the user sets nothing.
+//
+// Two traps, both measured on a Sapphire-Rapids-class machine with Debian 12's libraries:
+//   OpenBLAS 0.3.21 does not know recent CPU models and falls back to SSE3 code: 38 instead of 195 GFLOP/s. It reads OPENBLAS_CORETYPE when it is
+//   loaded, so the variable has to be there before.
+//   oneDNN 2.6.3 uses CPUID leaf 0x1D and dies with an illegal instruction on virtual machines that hide it. It reads DNNL_MAX_CPU_ISA at its first use.
+//
+// The launcher (cli/launcher.cpp, linked to neither) sets both and only then loads the product. A program that links libtorch directly calls
+// prepare_process() first thing in main: where OpenBLAS has already chosen a core that is below this CPU, it starts itself once more.
+// A variable that the user has set is never touched.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace aha {
+
+struct TuningChoice {
+  std::string variable, value, why;
+  bool by_user = false;
+};
+
+// Sets the variables in this process' environment and says what was chosen.
+std::vector<TuningChoice> set_library_environment();
+
+// What the environment says now, without changing it.
+const std::vector<TuningChoice>& library_choices();
+
+// For programs that link libtorch: sets the environment, starts the program again if OpenBLAS was faster to choose, flushes denormals.
+void prepare_process(char** argv);
+
+// The core OpenBLAS runs ("SkylakeX"), empty where no OpenBLAS is loaded.
+std::string openblas_core();
+
+}  // namespace aha

@@ -1,0 +1,29 @@
+# Everything the tree builds on, found once. libtorch may come from CMAKE_PREFIX_PATH instead of the distribution.
+find_package(Threads REQUIRED)
+find_package(OpenMP REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(PkgConfig REQUIRED)
+
+pkg_check_modules(AHA_SPNG REQUIRED IMPORTED_TARGET libspng spng)
+pkg_check_modules(AHA_WEBP REQUIRED IMPORTED_TARGET libwebp)
+find_package(JPEG REQUIRED)
+add_library(aha_codecs INTERFACE)
+target_link_libraries(aha_codecs INTERFACE JPEG::JPEG PkgConfig::AHA_SPNG PkgConfig::AHA_WEBP)
+
+if(AHA_FUZZ)
+  return()
+endif()
+
+find_package(GTest REQUIRED)
+find_package(CLI11 REQUIRED)
+pkg_check_modules(AHA_TOML REQUIRED IMPORTED_TARGET tomlplusplus)
+set(AHA_SAVED_CXX_FLAGS "${CMAKE_CXX_FLAGS}")
+find_package(Torch REQUIRED)
+set(CMAKE_CXX_FLAGS "${AHA_SAVED_CXX_FLAGS}")
+
+add_library(aha_torch INTERFACE)
+target_include_directories(aha_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
+target_link_libraries(aha_torch INTERFACE ${TORCH_LIBRARIES})
