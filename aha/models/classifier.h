@@ -10,20 +10,20 @@
 #include <vector>
 
 #include "aha/image/image.h"
+#include "aha/image/resize.h"
 #include "aha/nn/taps.h"
 #include "aha/tensor/tensor.h"
 
 namespace aha {
 
 enum class ResizeRule { kShortSide, kStretch, kNone };
-enum class ResizeFilter { kBilinear, kBicubic };
 
 // How a picture becomes the network's input.
 struct InputSpec {
   int size = 224;                              // side of the square that the network sees
   ResizeRule rule = ResizeRule::kShortSide;    // short side to `resize` keeping the aspect, both sides to it, or nothing
   int resize = 256;
-  ResizeFilter filter = ResizeFilter::kBilinear;
+  Filter filter = Filter::kBilinear;
   bool crop = true;                            // centre crop to `size` after resizing
   std::array<double, 3> mean = {0.485, 0.456, 0.406};
   std::array<double, 3> std = {0.229, 0.224, 0.225};
