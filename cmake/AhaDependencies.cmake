@@ -7,7 +7,7 @@ find_package(nlohmann_json REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(PkgConfig REQUIRED)
 
-pkg_check_modules(AHA_SPNG REQUIRED IMPORTED_TARGET libspng spng)
+pkg_check_modules(AHA_SPNG REQUIRED IMPORTED_TARGET spng)
 pkg_check_modules(AHA_WEBP REQUIRED IMPORTED_TARGET libwebp)
 find_package(JPEG REQUIRED)
 add_library(aha_codecs INTERFACE)

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "aha/base/error.h"
 #include "aha/base/sha256.h"
