@@ -1,0 +1,71 @@
+#include "aha/image/read.h"
+
+#include "aha/base/error.h"
+#include "aha/base/files.h"
+#include "aha/image/codec.h"
+#include "aha/image/exif.h"
+#include "aha/image/jpeg.h"
+#include "aha/image/png.h"
+#include "aha/image/webp.h"
+
+namespace aha {
+namespace {
+
+struct Codec {
+  bool (*recognises)(Bytes);
+  Decoded (*decode)(Bytes, std::string_view name, const ReadOptions&);
+};
+
+constexpr Codec kCodecs[] = {
+    {is_jpeg, decode_jpeg},
+    {is_png, decode_png},
+    {is_webp, decode_webp},
+};
+
+// What a file that we cannot read looks like, for the message.
+std::string description(Bytes bytes) {
+  if (bytes.empty()) return "an empty file";
+  const std::string_view text = text_of(bytes);
+  if (text.starts_with("GIF8")) return "a GIF";
+  if (text.starts_with("BM")) return "a BMP";
+  if (text.starts_with("II*") || text.starts_with("MM")) return "a TIFF";
+  if (text.substr(0, 12).find("ftyp") == 4) return "an ISO media file (HEIC, AVIF or video)";
+  return "something else (it starts with '" + printable(text.substr(0, 8)) + "')";
+}
+
+}  // namespace
+
+Fields fields(ReadOptions& options) {
+  return Fields()
+      .add("max-megapixels", options.max_megapixels, "refuse pictures with more million pixels than this")
+      .range(0.0001, 1000)
+      .add("apply-orientation", options.apply_orientation, "turn and mirror as the EXIF orientation says");
+}
+
+void check_picture_size(int64_t width, int64_t height, std::string_view name, const ReadOptions& options) {
+  constexpr int64_t kLongestSide = int64_t{1} << 20;
+  if (width < 1 || height < 1)
+    throw input_error("{}: expected at least one pixel, found {} x {}", printable(name, 300), width, height);
+  if (width > kLongestSide || height > kLongestSide)
+    throw input_error("{}: expected sides of at most {}, found {} x {}", printable(name, 300), kLongestSide, width, height);
+  const double megapixels = static_cast<double>(width) * static_cast<double>(height) * 1e-6;
+  if (megapixels > options.max_megapixels)
+    throw input_error("{}: expected at most {} megapixels (max-megapixels), found {} x {} = {:.1f}", printable(name, 300),
+                      options.max_megapixels, width, height, megapixels);
+}
+
+Image image_from_bytes(Bytes bytes, std::string_view name, const ReadOptions& options) {
+  for (const Codec& codec : kCodecs) {
+    if (!codec.recognises(bytes)) continue;
+    Decoded decoded = codec.decode(bytes, name, options);
+    return options.apply_orientation ? upright(std::move(decoded.image), decoded.orientation) : std::move(decoded.image);
+  }
+  throw input_error("{}: expected a JPEG, PNG or WebP picture, found {}", printable(name, 300), description(bytes));
+}
+
+Image read_image(const std::string& path, const ReadOptions& options) {
+  const MappedFile file(path);
+  return image_from_bytes(file.bytes(), path, options);
+}
+
+}  // namespace aha
