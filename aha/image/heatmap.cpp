@@ -1,0 +1,144 @@
+#include "aha/image/heatmap.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "aha/base/error.h"
+
+namespace aha {
+namespace {
+
+void check_map(std::span<const float> map, int width, int height) {
+  if (width < 1 || height < 1 || map.size() != static_cast<size_t>(width) * static_cast<size_t>(height))
+    throw input_error("heat map: expected {} x {} values, found {}", width, height, map.size());
+}
+
+// 0..255 for every value.
+std::vector<uint8_t> levels_by_value(std::span<const float> map) {
+  const HeatRange range = heat_range(map);
+  const double low = range.low, span = static_cast<double>(range.high) - low;
+  std::vector<uint8_t> levels(map.size());
+  for (size_t i = 0; i < map.size(); ++i)
+    levels[i] = static_cast<uint8_t>(span > 0 ? std::lround((map[i] - low) / span * 255) : 128);
+  return levels;
+}
+
+// Equal values get the level of their mean rank.
+std::vector<uint8_t> levels_by_rank(std::span<const float> map) {
+  heat_range(map);  // refuses values that have no rank
+  std::vector<uint32_t> order(map.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return map[a] < map[b]; });
+  std::vector<uint8_t> levels(map.size());
+  const double last = static_cast<double>(map.size()) - 1;
+  for (size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+    while (end < order.size() && map[order[end]] == map[order[begin]]) ++end;
+    const double rank = 0.5 * static_cast<double>(begin + end - 1);
+    const auto level = static_cast<uint8_t>(last > 0 ? std::lround(rank / last * 255) : 128);
+    for (size_t i = begin; i < end; ++i) levels[order[i]] = level;
+  }
+  return levels;
+}
+
+// Where an output position falls between two input centres.
+struct Between {
+  int left, right;
+  float share;  // of the right one
+};
+
+std::vector<Between> positions(int in, int out) {
+  std::vector<Between> found(out);
+  for (int i = 0; i < out; ++i) {
+    const double at = std::clamp((i + 0.5) * in / out - 0.5, 0.0, in - 1.0);
+    const int left = static_cast<int>(at);
+    found[i] = {left, std::min(left + 1, in - 1), static_cast<float>(at - left)};
+  }
+  return found;
+}
+
+std::vector<float> interpolated(std::span<const float> map, int width, int height, int to_width, int to_height) {
+  const auto columns = positions(width, to_width), rows = positions(height, to_height);
+  std::vector<float> result;
+  result.reserve(static_cast<size_t>(to_width) * to_height);
+  for (const Between& row : rows) {
+    const float *upper = map.data() + static_cast<size_t>(row.left) * width, *lower = map.data() + static_cast<size_t>(row.right) * width;
+    for (const Between& column : columns) {
+      const float top = std::lerp(upper[column.left], upper[column.right], column.share);
+      const float bottom = std::lerp(lower[column.left], lower[column.right], column.share);
+      result.push_back(std::lerp(top, bottom, row.share));
+    }
+  }
+  return result;
+}
+
+// Four figures are what fits below a thumbnail.
+std::string short_number(float value) { return fmt::format("{:.4g}", value); }
+
+}  // namespace
+
+Fields fields(HeatOptions& options) {
+  return Fields()
+      .add("colours", options.colours, "colour map: ember rises evenly in lightness, turbo and jet are rainbows")
+      .choices(colour_map_names())
+      .add("scale", options.scale, "spread the colours over the values or over their ranks")
+      .choices({"value", "rank"})
+      .add("opacity", options.opacity, "of the colours over the picture")
+      .range(0, 1);
+}
+
+HeatRange heat_range(std::span<const float> map) {
+  if (map.empty()) throw input_error("heat map: expected values, found none");
+  for (size_t i = 0; i < map.size(); ++i)
+    if (!std::isfinite(map[i])) throw input_error("heat map: expected finite values, found {} at index {}", map[i], i);
+  const auto [low, high] = std::minmax_element(map.begin(), map.end());
+  return {*low, *high};
+}
+
+Image heat_image(std::span<const float> map, int width, int height, const HeatOptions& options) {
+  check_map(map, width, height);
+  if (options.scale != "value" && options.scale != "rank")
+    throw input_error("heat map: expected scale value or rank, found '{}'", printable(options.scale));
+  const ColourTable& table = colour_table(colour_map_from_text(options.colours));
+  const std::vector<uint8_t> levels = options.scale == "rank" ? levels_by_rank(map) : levels_by_value(map);
+  Image image(width, height);
+  for (size_t i = 0; i < levels.size(); ++i) std::memcpy(image.rgb.data() + i * 3, table[levels[i]].data(), 3);
+  return image;
+}
+
+Image overlay(const Image& picture, std::span<const float> map, int width, int height, const HeatOptions& options) {
+  check_map(map, width, height);
+  if (picture.width < 1 || picture.height < 1) throw input_error("overlay: expected a picture with pixels, found none");
+  if (!(options.opacity >= 0 && options.opacity <= 1))
+    throw input_error("overlay: expected an opacity in 0..1, found {}", options.opacity);
+  heat_range(map);  // before interpolation: the message names the index in the caller's map
+  const bool same = width == picture.width && height == picture.height;
+  Image result = same ? heat_image(map, width, height, options)
+                      : heat_image(interpolated(map, width, height, picture.width, picture.height), picture.width,
+                                   picture.height, options);
+  const auto opacity = static_cast<int>(std::lround(options.opacity * 256));
+  for (size_t i = 0; i < result.rgb.size(); ++i)
+    result.rgb[i] = static_cast<uint8_t>((result.rgb[i] * opacity + picture.rgb[i] * (256 - opacity) + 128) >> 8);
+  return result;
+}
+
+Image with_legend(const Image& picture, HeatRange range, const HeatOptions& options) {
+  if (picture.width < 1 || picture.height < 1) throw input_error("legend: expected a picture with pixels, found none");
+  const ColourTable& table = colour_table(colour_map_from_text(options.colours));
+  const std::string low = short_number(range.low), high = short_number(range.high);
+  const int scale = std::max(1, picture.width / 250);
+  const int margin = 2 * scale, bar = 6 * scale, text = kCellHeight * scale;
+  Image result(picture.width, picture.height + margin + bar + margin + text);
+  std::copy(picture.rgb.begin(), picture.rgb.end(), result.rgb.begin());
+  for (int y = picture.height + margin; y < picture.height + margin + bar; ++y)
+    for (int x = 0; x < result.width; ++x)
+      std::memcpy(result.row(y) + static_cast<size_t>(x) * 3, table[static_cast<size_t>(x) * 255 / std::max(1, result.width - 1)].data(), 3);
+  const int line = picture.height + margin + bar + margin;
+  draw_text(result, 0, line, low, {scale});
+  const int right = result.width - text_width(high, scale);
+  if (right >= text_width(low, scale)) draw_text(result, right, line, high, {scale});
+  return result;
+}
+
+}  // namespace aha
