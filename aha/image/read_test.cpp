@@ -1,0 +1,227 @@
+#include "aha/image/read.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <webp/encode.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include <jpeglib.h>  // needs <cstdio> before it
+
+#include "aha/base/error.h"
+#include "aha/base/files.h"
+#include "aha/base/rng.h"
+#include "aha/image/png.h"
+
+namespace aha {
+namespace {
+
+using testing::HasSubstr;
+
+Image picture(int width, int height) {
+  Image image(width, height);
+  Rng rng(5);
+  for (int y = 0; y < height; ++y)
+    for (int x = 0; x < width * 3; ++x) image.row(y)[x] = static_cast<uint8_t>(4 * y + 2 * x + rng.below(32));
+  return image;
+}
+
+// libjpeg in the other direction: components 1 (grey), 3 or 4 (CMYK), with an APP1 block where given.
+std::string jpeg_of(int width, int height, int components, const std::vector<uint8_t>& samples, const std::string& exif = "",
+                    bool progressive = false) {
+  jpeg_compress_struct info{};
+  jpeg_error_mgr errors{};
+  info.err = jpeg_std_error(&errors);
+  jpeg_create_compress(&info);
+  unsigned char* buffer = nullptr;
+  unsigned long size = 0;
+  jpeg_mem_dest(&info, &buffer, &size);
+  info.image_width = static_cast<JDIMENSION>(width);
+  info.image_height = static_cast<JDIMENSION>(height);
+  info.input_components = components;
+  info.in_color_space = components == 1 ? JCS_GRAYSCALE : components == 3 ? JCS_RGB : JCS_CMYK;
+  jpeg_set_defaults(&info);
+  jpeg_set_quality(&info, 100, TRUE);
+  if (progressive) jpeg_simple_progression(&info);
+  jpeg_start_compress(&info, TRUE);
+  if (!exif.empty())
+    jpeg_write_marker(&info, JPEG_APP0 + 1, reinterpret_cast<const JOCTET*>(exif.data()), static_cast<unsigned>(exif.size()));
+  for (int y = 0; y < height; ++y) {
+    auto* row = const_cast<JSAMPLE*>(samples.data() + static_cast<size_t>(y) * width * components);
+    jpeg_write_scanlines(&info, &row, 1);
+  }
+  jpeg_finish_compress(&info);
+  std::string file(reinterpret_cast<char*>(buffer), size);
+  jpeg_destroy_compress(&info);
+  std::free(buffer);
+  return file;
+}
+
+std::string webp_of(const Image& image, bool lossless) {
+  uint8_t* buffer = nullptr;
+  const size_t size = lossless ? WebPEncodeLosslessRGB(image.rgb.data(), image.width, image.height, image.width * 3, &buffer)
+                               : WebPEncodeRGB(image.rgb.data(), image.width, image.height, image.width * 3, 90, &buffer);
+  std::string file(reinterpret_cast<char*>(buffer), size);
+  WebPFree(buffer);
+  return file;
+}
+
+Image decoded(const std::string& file, const ReadOptions& options = {}) {
+  return image_from_bytes(std::as_bytes(std::span(file)), "photo", options);
+}
+
+std::string refusal(const std::string& file, const ReadOptions& options = {}) {
+  try {
+    decoded(file, options);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInput);
+    EXPECT_THAT(error.what(), HasSubstr("photo"));
+    return error.what();
+  }
+  return "";
+}
+
+struct Sample {
+  const char* name;
+  std::string file;
+};
+
+std::vector<Sample> samples() {
+  const Image image = picture(40, 30);
+  const std::vector<uint8_t> ink(40 * 30 * 4, 90), grey(40 * 30, 120);
+  return {{"PNG", png_bytes(image)},
+          {"JPEG", jpeg_of(40, 30, 3, image.rgb)},
+          {"progressive JPEG", jpeg_of(40, 30, 3, image.rgb, "", true)},
+          {"grey JPEG", jpeg_of(40, 30, 1, grey)},
+          {"CMYK JPEG", jpeg_of(40, 30, 4, ink)},
+          {"WebP", webp_of(image, false)},
+          {"lossless WebP", webp_of(image, true)}};
+}
+
+// A PNG's frame with any header, its checksums right.
+std::string png_claiming(uint32_t width, uint32_t height) {
+  const std::string whole = png_bytes(picture(3, 2));
+  std::string file = whole;
+  for (int i = 0; i < 4; ++i) {
+    file[16 + i] = static_cast<char>(width >> (24 - 8 * i) & 255);
+    file[20 + i] = static_cast<char>(height >> (24 - 8 * i) & 255);
+  }
+  uint32_t crc = 0xFFFFFFFF;  // CRC-32 of type and content
+  for (int i = 12; i < 29; ++i) {
+    crc ^= static_cast<uint8_t>(file[i]);
+    for (int k = 0; k < 8; ++k) crc = crc >> 1 ^ (crc & 1 ? 0xEDB88320u : 0);
+  }
+  crc = ~crc;
+  for (int i = 0; i < 4; ++i) file[29 + i] = static_cast<char>(crc >> (24 - 8 * i) & 255);
+  return file;
+}
+
+TEST(Read, LosslessFormatsGiveThePixelsBack) {
+  const Image image = picture(41, 29);
+  EXPECT_EQ(decoded(png_bytes(image)).rgb, image.rgb);
+  EXPECT_EQ(decoded(webp_of(image, true)).rgb, image.rgb);
+}
+
+TEST(Read, TheNameOfAFileDoesNotMatter) {
+  const Image image = picture(8, 5);
+  const std::string path = testing::TempDir() + "really_a_png.jpg";
+  write_png(path, image);
+  EXPECT_EQ(read_image(path).rgb, image.rgb);
+}
+
+TEST(Read, GreyIsReplicatedAndInvertedInkBecomesLight) {
+  const Image grey = decoded(jpeg_of(16, 16, 1, std::vector<uint8_t>(256, 120)));
+  for (const uint8_t value : grey.rgb) ASSERT_EQ(value, 120);
+  // Stored 255 - ink: cyan ink 55, no magenta, yellow ink 255, black ink 51.
+  std::vector<uint8_t> stored;
+  for (int i = 0; i < 256; ++i) stored.insert(stored.end(), {200, 255, 0, 204});
+  const Image ink = decoded(jpeg_of(16, 16, 4, stored));
+  EXPECT_EQ(ink.rgb[0], 160);  // 204 * 200 / 255
+  EXPECT_EQ(ink.rgb[1], 204);
+  EXPECT_EQ(ink.rgb[2], 0);
+}
+
+TEST(Read, OrientationIsAppliedUnlessUnwanted) {
+  const std::string exif("Exif\0\0MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0", 32);
+  const std::string file = jpeg_of(20, 10, 3, picture(20, 10).rgb, exif);
+  const Image turned = decoded(file), stored = decoded(file, {.apply_orientation = false});
+  EXPECT_EQ(turned.width, 10);
+  EXPECT_EQ(turned.height, 20);
+  EXPECT_EQ(stored.width, 20);
+  EXPECT_EQ(turned.row(0)[9 * 3], stored.row(0)[0]);
+}
+
+TEST(Read, AFileThatEndsTooEarlyIsRefused) {
+  for (const auto& [name, file] : samples()) {
+    ASSERT_EQ(refusal(file), "") << name;
+    for (size_t share = 0; share < 16; ++share)
+      EXPECT_NE(refusal(file.substr(0, file.size() * share / 16)), "") << name << " cut at " << share << "/16";
+  }
+}
+
+TEST(Read, DamageGivesPixelsOrAnInputErrorButNothingElse) {
+  Rng rng(11);
+  for (const auto& [name, file] : samples())
+    for (int round = 0; round < 300; ++round) {
+      std::string damaged = file;
+      for (uint64_t hits = 1 + rng.below(4); hits > 0; --hits) damaged[rng.below(damaged.size())] = static_cast<char>(rng.bits());
+      refusal(damaged, {.max_megapixels = 1});
+    }
+}
+
+TEST(Read, OtherContentIsNamedInTheRefusal) {
+  EXPECT_THAT(refusal(""), HasSubstr("empty"));
+  EXPECT_THAT(refusal("GIF89a......"), HasSubstr("GIF"));
+  EXPECT_THAT(refusal("hello world"), HasSubstr("JPEG, PNG or WebP"));
+  EXPECT_THAT(refusal("\x1b[31mred"), HasSubstr("\\x1b"));
+  EXPECT_THROW(read_image(testing::TempDir()), Error);
+  EXPECT_THROW(read_image(testing::TempDir() + "not there"), Error);
+}
+
+TEST(Read, PicturesBeyondTheLimitAreRefusedByTheirHeader) {
+  EXPECT_THAT(refusal(png_claiming(50000, 50000)), HasSubstr("2500.0"));
+  EXPECT_THAT(refusal(png_claiming(2000000, 1)), HasSubstr("sides"));
+  EXPECT_NE(refusal(png_claiming(0, 5)), "");
+  for (const auto& [name, file] : samples()) {
+    EXPECT_THAT(refusal(file, {.max_megapixels = 0.001}), HasSubstr("40 x 30")) << name;
+    EXPECT_EQ(refusal(file, {.max_megapixels = 0.0012}), "") << name;
+  }
+}
+
+TEST(Read, ATinyFileThatClaimsManyPixelsTakesNoMemoryForThem) {
+  EXPECT_THAT(refusal(png_claiming(9000, 9000)), HasSubstr("expected compressed data for 9000 x 9000"));
+}
+
+TEST(Read, ThreadsDoNotDisturbEachOther) {
+  const auto files = samples();
+  std::vector<std::vector<uint8_t>> expected;
+  for (const auto& sample : files) expected.push_back(decoded(sample.file).rgb);
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (int round = 0; round < 20; ++round)
+        for (size_t i = 0; i < files.size(); ++i) wrong += decoded(files[i].file).rgb != expected[i];
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(Png, WritingReplacesAndNeverLeavesAPart) {
+  const std::string folder = testing::TempDir() + "png_writing";
+  std::filesystem::remove_all(folder);
+  make_directories(folder);
+  write_png(folder + "/a.png", picture(5, 5));
+  write_png(folder + "/a.png", picture(6, 4));
+  EXPECT_EQ(read_image(folder + "/a.png").width, 6);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
+  EXPECT_THROW(write_png(folder + "/missing/a.png", picture(5, 5)), Error);
+  EXPECT_THROW(png_bytes(Image()), Error);
+}
+
+}  // namespace
+}  // namespace aha
