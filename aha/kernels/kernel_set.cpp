@@ -1,0 +1,65 @@
+#include "aha/kernels/kernel_set.h"
+
+#include "aha/base/log.h"
+#include "aha/kernels/kernel_list.h"
+#include "aha/kernels/kernels_ref.h"
+
+namespace aha {
+namespace {
+
+constexpr KernelSet reference_set(std::string_view name, Format format) {
+  return {.name = name,
+          .isa = Isa::kReference,
+          .format = format,
+          .gemm = gemm_ref,
+          .attention_forward = attention_forward_ref,
+          .attention_backward = attention_backward_ref,
+          .layer_norm = layer_norm_ref,
+          .layer_norm_backward = layer_norm_backward_ref,
+          .gelu = gelu_ref,
+          .softmax_rows = softmax_rows_ref,
+          .compose = compose_ref,
+          .compose_backward = compose_backward_ref};
+}
+
+constexpr KernelSet kReference[] = {reference_set("reference f32", Format::kF32), reference_set("reference bf16", Format::kBf16),
+                                    reference_set("reference bf16 pair", Format::kBf16Pair)};
+
+// Best first. A set serves a precision if its products are at least that exact.
+struct Entry {
+  const KernelSet* kernels;
+  bool serves_f32, serves_bf16;
+};
+constexpr Entry kPriority[] = {
+    {&kAmxBf16Kernels, false, true},  //
+    {&kAmxExactKernels, true, false},
+    {&kAvx512Kernels, true, true},
+    {&kAvx2Kernels, true, true},
+    {&kReference[0], true, true},
+};
+
+}  // namespace
+
+const KernelSet& kernel_set(Isa isa, Precision precision) {
+  for (const Entry& entry : kPriority)
+    if (entry.kernels->isa <= isa && (precision == Precision::kF32 ? entry.serves_f32 : entry.serves_bf16)) return *entry.kernels;
+  return kReference[0];
+}
+
+const KernelSet& best_kernel_set(Precision precision) {
+  const KernelSet& kernels = kernel_set(best_isa(), precision);
+  static const bool logged = (spdlog::debug("kernels: {}, on {}", kernels.name, describe_cpu()), true);
+  (void)logged;
+  return kernels;
+}
+
+const KernelSet& reference_kernels(Format format) { return kReference[static_cast<int>(format)]; }
+
+std::vector<const KernelSet*> available_kernel_sets() {
+  std::vector<const KernelSet*> sets;
+  for (const Entry& entry : kPriority)
+    if (entry.kernels->isa <= present_isa().isa) sets.push_back(entry.kernels);
+  return sets;
+}
+
+}  // namespace aha

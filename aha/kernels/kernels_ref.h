@@ -1,0 +1,24 @@
+// The obvious loops, on operands of any form, with float64 sums: what every other kernel is tested against.
+#pragma once
+
+#include "aha/kernels/kernel_set.h"
+
+namespace aha {
+
+void gemm_ref(int64_t rows, const Activations& x, const PackedWeights& weights, const Epilogue& epilogue);
+void attention_forward_ref(const AttentionInput& input, Activations& out, float* log_sum_exp);
+void attention_backward_ref(const AttentionInput& input, const AttentionGradient& job);
+void layer_norm_ref(int64_t rows, const float* x, int64_t stride, float epsilon, Activations& xhat, float* rstd);
+void layer_norm_backward_ref(int64_t rows, const LayerNormGradient& job);
+void gelu_ref(int64_t n, const float* x, float* y, float* derivative);
+void softmax_rows_ref(int64_t rows, int64_t columns, float* x, int64_t stride, float* log_sum_exp);
+void compose_ref(const PatchSource& source, const float* keep, int64_t first_row, Activations& rows);
+void compose_backward_ref(const PatchSource& source, const float* gradient, int64_t stride, float* d_keep);
+
+// gelu(x) and gelu'(x) of one value
+struct GeluValue {
+  double value, derivative;
+};
+GeluValue gelu_value(double x);
+
+}  // namespace aha

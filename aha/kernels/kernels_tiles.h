@@ -1,0 +1,31 @@
+// The kernel set of bf16 tiles, on any Hardware that has them (AMX, or the model): products and attention on tiles, the rest on AVX-512 strips.
+#pragma once
+
+#include "aha/kernels/attention_tiles.h"
+#include "aha/kernels/compose_vector.h"
+#include "aha/kernels/elementwise_vector.h"
+#include "aha/kernels/gemm_tiles.h"
+#include "aha/kernels/kernel_set.h"
+#include "aha/kernels/layer_norm_vector.h"
+
+namespace aha {
+namespace {
+
+template <class Hardware, class Form>
+constexpr KernelSet tile_kernels(std::string_view name, Isa isa) {
+  return {.name = name,
+          .isa = isa,
+          .format = Form::kFormat,
+          .gemm = gemm_tiles<Hardware, Form>,
+          .attention_forward = attention_forward_tiles<Hardware, Form>,
+          .attention_backward = attention_backward_tiles<Hardware, Form>,
+          .layer_norm = layer_norm_strips<Form>,
+          .layer_norm_backward = layer_norm_backward_strips<Form>,
+          .gelu = gelu_vector,
+          .softmax_rows = softmax_rows_vector,
+          .compose = compose_strips<Form>,
+          .compose_backward = compose_backward_vector};
+}
+
+}  // namespace
+}  // namespace aha

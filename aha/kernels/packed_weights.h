@@ -1,0 +1,46 @@
+// The right operand of a product: weights laid out once in the order in which a kernel reads them.
+//
+//   kF32                panels of 32 outputs: [n / 32][k][32]
+//   kBf16, kBf16Pair    blocks of 32 outputs by 32 inputs: [n / 32][k / 32][plane][2 tiles][16 input pairs][16 outputs][2]
+//
+// A panel is contiguous, so that the next one can be fetched while one is in use. Inputs and outputs are rounded up to 32 with zeros: products have
+// padded_outputs() columns.
+#pragma once
+
+#include "aha/kernels/activations.h"
+
+namespace aha {
+
+class PackedWeights {
+ public:
+  PackedWeights() = default;
+  // y = x W^T. weights: row-major (outputs, inputs).
+  static PackedWeights forward(Format format, const float* weights, int64_t outputs, int64_t inputs);
+  // The way back, dx = dy W, from the same weights: takes `outputs` columns and gives `inputs`.
+  static PackedWeights backward(Format format, const float* weights, int64_t outputs, int64_t inputs);
+
+  Format format() const { return format_; }
+  int64_t outputs() const { return outputs_; }
+  int64_t inputs() const { return inputs_; }
+  int64_t padded_outputs() const { return rounded_to_strip(outputs_); }
+  int64_t padded_inputs() const { return rounded_to_strip(inputs_); }
+  int64_t planes() const { return format_ == Format::kBf16Pair ? 2 : 1; }
+
+  const float* f32() const { return f32_.data(); }
+  const Bf16* bf16() const { return bf16_.data(); }
+
+  // One element, in any form. Slow: for references and tests.
+  float at(int64_t output, int64_t input) const;
+
+ private:
+  PackedWeights(Format format, int64_t outputs, int64_t inputs);
+  int64_t index(int64_t output, int64_t input) const;
+  void set(int64_t output, int64_t input, float value);
+
+  Format format_ = Format::kF32;
+  int64_t outputs_ = 0, inputs_ = 0;
+  AlignedBuffer<float> f32_;
+  AlignedBuffer<Bf16> bf16_;
+};
+
+}  // namespace aha
