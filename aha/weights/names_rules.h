@@ -1,0 +1,50 @@
+// The rename rules as data, and the small pattern language they are written in.
+//
+//   {i} {j} {s} {c}   a number; {2s} an even one, twice s; {2s+1} an odd one
+//   *                 "weight" or "bias"
+//   **                any rest
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace aha {
+
+// What a tensor of a file is of the canonical tensor.
+enum class Piece {
+  kWhole,
+  kQuery,     // the first third of the rows
+  kKey,       // the second
+  kValue,     // the last
+  kBiasMask,  // factors of a bias
+  kColumn,    // all of it, with sides of one behind: [w, 1, 1]
+};
+
+struct Rule {
+  std::string theirs;
+  std::string ours;  // empty: left out knowingly
+  Piece piece = Piece::kWhole;
+};
+
+struct Dialect {
+  std::string_view name;    // as renamed_from_canonical takes it
+  std::string_view source;  // CanonicalWeights::source
+  std::string_view family;  // CanonicalWeights::family
+  std::vector<std::string_view> has;    // recognised by these names, all of them ...
+  std::vector<std::string_view> lacks;  // ... without any of these
+  std::vector<Rule> rules;              // the first that matches counts
+};
+
+// In the order in which they are tried.
+const std::vector<Dialect>& dialects();
+
+// The name (or pattern) without the prefixes of wrappers ("module.vit."), and with the chunks that DINOv2 may group its blocks in ("blocks.0.3.") taken out.
+std::string plain_name(std::string_view name);
+
+// `name` written after `from`, rewritten after `to`; nothing where it does not match.
+std::optional<std::string> rewritten(std::string_view name, std::string_view from, std::string_view to);
+
+}  // namespace aha
