@@ -1,0 +1,26 @@
+#include "aha/nn/conv_block.h"
+
+namespace aha {
+
+void ChannelNormImpl::reset() {
+  weight = register_parameter("weight", torch::ones({width}));
+  bias = register_parameter("bias", torch::zeros({width}));
+}
+
+Tensor ChannelNormImpl::forward(const Tensor& x) {
+  return torch::layer_norm(x.permute({0, 2, 3, 1}), {width}, weight, bias, eps).permute({0, 3, 1, 2});
+}
+
+void ConvBlockImpl::reset() {
+  conv_dw = register_module("conv_dw", torch::nn::Conv2d(torch::nn::Conv2dOptions(width, width, 7).padding(3).groups(width)));
+  norm = register_module("norm", torch::nn::LayerNorm(torch::nn::LayerNormOptions({width}).eps(eps)));
+  mlp = register_module("mlp", Mlp(MlpOptions{width, 4 * width}));
+  gamma = register_parameter("gamma", torch::full({width}, 1e-6));
+}
+
+Tensor ConvBlockImpl::forward(const Tensor& x) {
+  const auto y = mlp(norm(conv_dw(x).permute({0, 2, 3, 1}))) * gamma;  // (B, H, W, C)
+  return x + y.permute({0, 3, 1, 2});
+}
+
+}  // namespace aha

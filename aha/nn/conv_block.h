@@ -1,0 +1,40 @@
+// The two pieces of a ConvNeXt.
+//
+// ChannelNorm: LayerNorm of each pixel over its channels, on (B, C, H, W).
+// ConvBlock:   x + gamma * fc2(gelu(fc1(norm(dwconv7x7(x))))), the middle part channels-last.
+// In channels_last memory the permutes around the norms and the linear layers move nothing.
+#pragma once
+
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/normalization.h>
+
+#include "aha/nn/mlp.h"
+
+namespace aha {
+
+struct ChannelNormImpl : torch::nn::Cloneable<ChannelNormImpl> {
+  explicit ChannelNormImpl(int64_t width, double eps = 1e-6) : width(width), eps(eps) { reset(); }
+  void reset() override;
+  Tensor forward(const Tensor& x);  // (B, C, H, W)
+
+  int64_t width;
+  double eps;
+  Tensor weight, bias;
+};
+TORCH_MODULE(ChannelNorm);
+
+struct ConvBlockImpl : torch::nn::Cloneable<ConvBlockImpl> {
+  explicit ConvBlockImpl(int64_t width, double eps = 1e-6) : width(width), eps(eps) { reset(); }
+  void reset() override;
+  Tensor forward(const Tensor& x);  // (B, C, H, W)
+
+  int64_t width;
+  double eps;
+  torch::nn::Conv2d conv_dw{nullptr};
+  torch::nn::LayerNorm norm{nullptr};
+  Mlp mlp{nullptr};
+  Tensor gamma;
+};
+TORCH_MODULE(ConvBlock);
+
+}  // namespace aha
