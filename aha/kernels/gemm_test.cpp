@@ -68,6 +68,26 @@ TEST_P(Gemm, SumsLongRowsInSeveralPasses) {
   EXPECT_TRUE(all_within(found, expected, [&](size_t i) { return bound(i / n, i % n); }));
 }
 
+// Against the float32 numbers themselves, before any rounding to the operands' form.
+TEST_P(Gemm, IsAsExactAsItsFormPromises) {
+  const int64_t m = 40, k = 768, n = 96;
+  const auto values = random_floats(m * k, 20), weights = random_floats(n * k, 21, 0.03f);
+  Activations x(format, m, k);
+  std::vector<float> expected(m * n), found(m * n);
+  for (int64_t r = 0; r < m; ++r)
+    for (int64_t c = 0; c < k; ++c) x.set(r, c, values[r * k + c]);
+  for (int64_t r = 0; r < m; ++r)
+    for (int64_t c = 0; c < n; ++c) {
+      double sum = 0;
+      for (int64_t i = 0; i < k; ++i) sum += double{values[r * k + i]} * weights[c * k + i];
+      expected[r * n + c] = static_cast<float>(sum);
+    }
+  gemm(kernels, m, x, PackedWeights::forward(format, weights.data(), n, k), StoreRows{found.data(), n, nullptr});
+  // Two operands rounded: 2^-9 / sqrt 3 each for bf16, 2^-17 for pairs; float32 only sums, sqrt(K) eps at most.
+  const double promised = format == Format::kBf16 ? 0x1p-9 : format == Format::kBf16Pair ? 0x1p-17 : 27 * testing::kF32Epsilon;
+  EXPECT_LT(testing::relative_distance(found, expected), promised * 1.4142);
+}
+
 TEST_P(Gemm, EveryEpilogueMatchesReference) {
   const int64_t images = 3, tokens = 11, m = images * tokens, k = 64, n = 192;
   const Activations x = random_operand(format, m, k, 6);
@@ -124,7 +144,7 @@ TEST_P(Gemm, EveryEpilogueMatchesReference) {
 
 TEST_P(Gemm, ARowHasTheSameValueAnywhere) {
   const int64_t k = 160, n = 64, m = 83;
-  const Activations x = random_operand(format, m, k, 12);
+  const Activations x = random_operand(format, m, k, 12), bare = random_operand(Format::kF32, m, k, 12);
   const auto weights = random_floats(n * k, 13);
   const auto w = PackedWeights::forward(format, weights.data(), n, k);
   std::vector<float> all(m * n);
@@ -132,7 +152,7 @@ TEST_P(Gemm, ARowHasTheSameValueAnywhere) {
   for (int64_t from : {1, 14, 40, 82})
     for (int64_t place : {0, 3, 33}) {
       Activations alone(format, place + 1, k);
-      for (int64_t c = 0; c < k; ++c) alone.set(place, c, x.at(from, c));
+      for (int64_t c = 0; c < k; ++c) alone.set(place, c, bare.at(from, c));
       std::vector<float> out((place + 1) * n);
       gemm(kernels, place + 1, alone, w, StoreRows{out.data(), n, nullptr});
       for (int64_t c = 0; c < n; ++c) ASSERT_EQ(out[place * n + c], all[from * n + c]) << from << " at " << place;
