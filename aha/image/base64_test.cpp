@@ -5,7 +5,9 @@
 namespace aha {
 namespace {
 
-std::string of(const std::string& text) { return base64(std::as_bytes(std::span(text))); }
+std::string of(const std::string& text) {
+  return base64(std::as_bytes(std::span(text)));
+}
 
 TEST(Base64, GivesTheExamplesOfTheStandard) {
   EXPECT_EQ(of(""), "");

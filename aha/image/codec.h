@@ -20,8 +20,14 @@ struct Decoded {
 // Input error for an empty picture, one beyond the limit, or one with a side above 2^20.
 void check_picture_size(int64_t width, int64_t height, std::string_view name, const ReadOptions& options);
 
-inline uint8_t byte_at(Bytes bytes, size_t at) { return std::to_integer<uint8_t>(bytes[at]); }
-inline const uint8_t* octets(Bytes bytes) { return reinterpret_cast<const uint8_t*>(bytes.data()); }
-inline std::string_view text_of(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+inline uint8_t byte_at(Bytes bytes, size_t at) {
+  return std::to_integer<uint8_t>(bytes[at]);
+}
+inline const uint8_t* octets(Bytes bytes) {
+  return reinterpret_cast<const uint8_t*>(bytes.data());
+}
+inline std::string_view text_of(Bytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
 }  // namespace aha

@@ -22,20 +22,25 @@ Rgb linear_rgb_from_oklab(double lightness, double a, double b) {
   const double l = cube(lightness + 0.3963377774 * a + 0.2158037573 * b);
   const double m = cube(lightness - 0.1055613458 * a - 0.0638541728 * b);
   const double s = cube(lightness - 0.0894841775 * a - 1.2914855480 * b);
-  return {4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s, -1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s,
+  return {4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s,
+          -1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s,
           -0.0041960863 * l - 0.7034186147 * m + 1.7076147010 * s};
 }
 
-double srgb_from_linear(double x) { return x <= 0.0031308 ? 12.92 * x : 1.055 * std::pow(x, 1 / 2.4) - 0.055; }
+double srgb_from_linear(double x) {
+  return x <= 0.0031308 ? 12.92 * x : 1.055 * std::pow(x, 1 / 2.4) - 0.055;
+}
 
 Rgb ember(double t) {
-  constexpr double kDark = 0.08, kLight = 0.97;        // Oklab lightness of the ends
-  constexpr double kFrom = 285, kTo = 360 + 105;       // hue in degrees: violet, through red, to yellow
+  constexpr double kDark = 0.08, kLight = 0.97;   // Oklab lightness of the ends
+  constexpr double kFrom = 285, kTo = 360 + 105;  // hue in degrees: violet, through red, to yellow
   constexpr double kMostChroma = 0.22, kEndChroma = 0.09;
   const double lightness = kDark + (kLight - kDark) * t;
   const double hue = (kFrom + (kTo - kFrom) * t) * std::numbers::pi / 180;
   double chroma = kEndChroma + (kMostChroma - kEndChroma) * std::sin(std::numbers::pi * t);
-  const auto shown = [](const Rgb& c) { return std::ranges::all_of(c, [](double x) { return x >= 0 && x <= 1; }); };
+  const auto shown = [](const Rgb& c) {
+    return std::ranges::all_of(c, [](double x) { return x >= 0 && x <= 1; });
+  };
   Rgb linear = linear_rgb_from_oklab(lightness, chroma * std::cos(hue), chroma * std::sin(hue));
   // Outside what a screen shows, colour gives way and lightness stays.
   for (; !shown(linear) && chroma > 0; chroma -= 0.001)
@@ -57,7 +62,9 @@ Rgb jet(double t) {
   return {peak(3), peak(2), peak(1)};
 }
 
-Rgb grey(double t) { return {t, t, t}; }
+Rgb grey(double t) {
+  return {t, t, t};
+}
 
 constexpr Entry kMaps[] = {
     {"ember", ColourMap::kEmber, ember},
@@ -70,7 +77,8 @@ ColourTable table_of(Rgb (*colour)(double)) {
   ColourTable table;
   for (int i = 0; i < 256; ++i) {
     const Rgb rgb = colour(i / 255.0);
-    for (int c = 0; c < 3; ++c) table[i][c] = static_cast<uint8_t>(std::lround(std::clamp(rgb[c], 0.0, 1.0) * 255));
+    for (int c = 0; c < 3; ++c)
+      table[i][c] = static_cast<uint8_t>(std::lround(std::clamp(rgb[c], 0.0, 1.0) * 255));
   }
   return table;
 }
@@ -92,7 +100,8 @@ ColourMap colour_map_from_text(std::string_view name) {
 const ColourTable& colour_table(ColourMap map) {
   static const auto tables = [] {
     std::array<ColourTable, std::size(kMaps)> all;
-    for (size_t i = 0; i < all.size(); ++i) all[static_cast<size_t>(kMaps[i].map)] = table_of(kMaps[i].colour);
+    for (size_t i = 0; i < all.size(); ++i)
+      all[static_cast<size_t>(kMaps[i].map)] = table_of(kMaps[i].colour);
     return all;
   }();
   return tables.at(static_cast<size_t>(map));

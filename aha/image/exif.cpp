@@ -12,7 +12,8 @@ class TiffReader {
   bool holds(uint64_t at, uint64_t size) const { return at <= bytes_.size() && size <= bytes_.size() - at; }
   uint32_t number(uint64_t at, int size) const {
     uint32_t value = 0;
-    for (int i = 0; i < size; ++i) value = value << 8 | byte_at(bytes_, at + (big_endian_ ? i : size - 1 - i));
+    for (int i = 0; i < size; ++i)
+      value = value << 8 | byte_at(bytes_, at + (big_endian_ ? i : size - 1 - i));
     return value;
   }
 
@@ -49,7 +50,8 @@ int orientation_from_exif(Bytes exif) {
 
 Image upright(Image image, int orientation) {
   if (orientation < 2 || orientation > 8) return image;
-  // An upright pixel (x, y) comes from (x, y), mirrored in either axis, of the transposed picture where the sides change places.
+  // An upright pixel (x, y) comes from (x, y), mirrored in either axis, of the transposed picture where the
+  // sides change places.
   const bool transpose = orientation >= 5;
   const bool mirror_x = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
   const bool mirror_y = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;

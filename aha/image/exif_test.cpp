@@ -13,12 +13,15 @@ std::string block(bool big, int orientation, int type = 3, int count = 1) {
   };
   std::string value = number(static_cast<uint32_t>(orientation), type == 3 ? 2 : type == 4 ? 4 : 1);
   value.resize(4, '\0');
-  return std::string(big ? "MM" : "II") + number(42, 2) + number(8, 4) + number(2, 2) +                //
-         number(0x0100, 2) + number(3, 2) + number(1, 4) + number(7, 4) +                              //
-         number(0x0112, 2) + number(static_cast<uint32_t>(type), 2) + number(static_cast<uint32_t>(count), 4) + value + number(0, 4);
+  return std::string(big ? "MM" : "II") + number(42, 2) + number(8, 4) + number(2, 2) +  //
+         number(0x0100, 2) + number(3, 2) + number(1, 4) + number(7, 4) +                //
+         number(0x0112, 2) + number(static_cast<uint32_t>(type), 2) +
+         number(static_cast<uint32_t>(count), 4) + value + number(0, 4);
 }
 
-int orientation(const std::string& text) { return orientation_from_exif(std::as_bytes(std::span(text))); }
+int orientation(const std::string& text) {
+  return orientation_from_exif(std::as_bytes(std::span(text)));
+}
 
 TEST(Exif, OrientationIsReadInBothByteOrdersAndAllIntegerTypes) {
   for (int value = 1; value <= 8; ++value)
@@ -36,7 +39,8 @@ TEST(Exif, AnythingUnreadableIsUpright) {
   EXPECT_EQ(orientation(block(false, 6, 3, 2)), 1);
   EXPECT_EQ(orientation(""), 1);
   const std::string whole = block(true, 6);
-  for (size_t size = 0; size + 4 < whole.size(); ++size) EXPECT_EQ(orientation(whole.substr(0, size)), 1) << size;
+  for (size_t size = 0; size + 4 < whole.size(); ++size)
+    EXPECT_EQ(orientation(whole.substr(0, size)), 1) << size;
   std::string far = whole;
   far[4] = far[5] = '\xff';  // the directory lies beyond the end
   EXPECT_EQ(orientation(far), 1);

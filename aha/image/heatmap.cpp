@@ -58,12 +58,14 @@ std::vector<Between> positions(int in, int out) {
   return found;
 }
 
-std::vector<float> interpolated(std::span<const float> map, int width, int height, int to_width, int to_height) {
+std::vector<float> interpolated(std::span<const float> map, int width, int height, int to_width,
+                                int to_height) {
   const auto columns = positions(width, to_width), rows = positions(height, to_height);
   std::vector<float> result;
   result.reserve(static_cast<size_t>(to_width) * to_height);
   for (const Between& row : rows) {
-    const float *upper = map.data() + static_cast<size_t>(row.left) * width, *lower = map.data() + static_cast<size_t>(row.right) * width;
+    const float *upper = map.data() + static_cast<size_t>(row.left) * width,
+                *lower = map.data() + static_cast<size_t>(row.right) * width;
     for (const Between& column : columns) {
       const float top = std::lerp(upper[column.left], upper[column.right], column.share);
       const float bottom = std::lerp(lower[column.left], lower[column.right], column.share);
@@ -74,13 +76,16 @@ std::vector<float> interpolated(std::span<const float> map, int width, int heigh
 }
 
 // Four figures are what fits below a thumbnail.
-std::string short_number(float value) { return fmt::format("{:.4g}", value); }
+std::string short_number(float value) {
+  return fmt::format("{:.4g}", value);
+}
 
 }  // namespace
 
 Fields fields(HeatOptions& options) {
   return Fields()
-      .add("colours", options.colours, "colour map: ember rises evenly in lightness, turbo and jet are rainbows")
+      .add("colours", options.colours,
+           "colour map: ember rises evenly in lightness, turbo and jet are rainbows")
       .choices(colour_map_names())
       .add("scale", options.scale, "spread the colours over the values or over their ranks")
       .choices({"value", "rank"})
@@ -91,7 +96,8 @@ Fields fields(HeatOptions& options) {
 HeatRange heat_range(std::span<const float> map) {
   if (map.empty()) throw input_error("heat map: expected values, found none");
   for (size_t i = 0; i < map.size(); ++i)
-    if (!std::isfinite(map[i])) throw input_error("heat map: expected finite values, found {} at index {}", map[i], i);
+    if (!std::isfinite(map[i]))
+      throw input_error("heat map: expected finite values, found {} at index {}", map[i], i);
   const auto [low, high] = std::minmax_element(map.begin(), map.end());
   return {*low, *high};
 }
@@ -103,28 +109,33 @@ Image heat_image(std::span<const float> map, int width, int height, const HeatOp
   const ColourTable& table = colour_table(colour_map_from_text(options.colours));
   const std::vector<uint8_t> levels = options.scale == "rank" ? levels_by_rank(map) : levels_by_value(map);
   Image image(width, height);
-  for (size_t i = 0; i < levels.size(); ++i) std::memcpy(image.rgb.data() + i * 3, table[levels[i]].data(), 3);
+  for (size_t i = 0; i < levels.size(); ++i)
+    std::memcpy(image.rgb.data() + i * 3, table[levels[i]].data(), 3);
   return image;
 }
 
-Image overlay(const Image& picture, std::span<const float> map, int width, int height, const HeatOptions& options) {
+Image overlay(const Image& picture, std::span<const float> map, int width, int height,
+              const HeatOptions& options) {
   check_map(map, width, height);
-  if (picture.width < 1 || picture.height < 1) throw input_error("overlay: expected a picture with pixels, found none");
+  if (picture.width < 1 || picture.height < 1)
+    throw input_error("overlay: expected a picture with pixels, found none");
   if (!(options.opacity >= 0 && options.opacity <= 1))
     throw input_error("overlay: expected an opacity in 0..1, found {}", options.opacity);
   heat_range(map);  // before interpolation: the message names the index in the caller's map
   const bool same = width == picture.width && height == picture.height;
   Image result = same ? heat_image(map, width, height, options)
-                      : heat_image(interpolated(map, width, height, picture.width, picture.height), picture.width,
-                                   picture.height, options);
+                      : heat_image(interpolated(map, width, height, picture.width, picture.height),
+                                   picture.width, picture.height, options);
   const auto opacity = static_cast<int>(std::lround(options.opacity * 256));
   for (size_t i = 0; i < result.rgb.size(); ++i)
-    result.rgb[i] = static_cast<uint8_t>((result.rgb[i] * opacity + picture.rgb[i] * (256 - opacity) + 128) >> 8);
+    result.rgb[i] =
+        static_cast<uint8_t>((result.rgb[i] * opacity + picture.rgb[i] * (256 - opacity) + 128) >> 8);
   return result;
 }
 
 Image with_legend(const Image& picture, HeatRange range, const HeatOptions& options) {
-  if (picture.width < 1 || picture.height < 1) throw input_error("legend: expected a picture with pixels, found none");
+  if (picture.width < 1 || picture.height < 1)
+    throw input_error("legend: expected a picture with pixels, found none");
   const ColourTable& table = colour_table(colour_map_from_text(options.colours));
   const std::string low = short_number(range.low), high = short_number(range.high);
   const int scale = std::max(1, picture.width / 250);
@@ -133,7 +144,8 @@ Image with_legend(const Image& picture, HeatRange range, const HeatOptions& opti
   std::copy(picture.rgb.begin(), picture.rgb.end(), result.rgb.begin());
   for (int y = picture.height + margin; y < picture.height + margin + bar; ++y)
     for (int x = 0; x < result.width; ++x)
-      std::memcpy(result.row(y) + static_cast<size_t>(x) * 3, table[static_cast<size_t>(x) * 255 / std::max(1, result.width - 1)].data(), 3);
+      std::memcpy(result.row(y) + static_cast<size_t>(x) * 3,
+                  table[static_cast<size_t>(x) * 255 / std::max(1, result.width - 1)].data(), 3);
   const int line = picture.height + margin + bar + margin;
   draw_text(result, 0, line, low, {scale});
   const int right = result.width - text_width(high, scale);

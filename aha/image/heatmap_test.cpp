@@ -22,7 +22,8 @@ Colour pixel(const Image& image, int x, int y) {
 // Relative luminance of sRGB (Rec. 709 weights on linear light).
 double luminance(const Colour& colour) {
   const auto linear = [](double x) { return x <= 0.04045 ? x / 12.92 : std::pow((x + 0.055) / 1.055, 2.4); };
-  return 0.2126 * linear(colour[0] / 255.0) + 0.7152 * linear(colour[1] / 255.0) + 0.0722 * linear(colour[2] / 255.0);
+  return 0.2126 * linear(colour[0] / 255.0) + 0.7152 * linear(colour[1] / 255.0) +
+         0.0722 * linear(colour[2] / 255.0);
 }
 
 // CIE L*, 0..100.
@@ -39,7 +40,8 @@ TEST(Colours, EmberRisesInLightnessEverywhere) {
 }
 
 TEST(Colours, EmberHasNoJumps) {
-  // Evenly spread, a channel moves by 1 a step; where hue meets the border of what a screen shows it moves faster, and 8 of 255 is still no edge.
+  // Evenly spread, a channel moves by 1 a step; where hue meets the border of what a screen shows it moves
+  // faster, and 8 of 255 is still no edge.
   const ColourTable& table = colour_table(ColourMap::kEmber);
   for (int i = 1; i < 256; ++i)
     for (int c = 0; c < 3; ++c) EXPECT_LE(std::abs(table[i][c] - table[i - 1][c]), 8) << i;
@@ -48,7 +50,8 @@ TEST(Colours, EmberHasNoJumps) {
 TEST(Colours, JetAndGreyAreWhatTheyAlwaysWere) {
   EXPECT_EQ(colour_table(ColourMap::kJet)[0], (Colour{0, 0, 128}));
   EXPECT_EQ(colour_table(ColourMap::kJet)[255], (Colour{128, 0, 0}));
-  for (int i = 0; i < 256; ++i) EXPECT_EQ(colour_table(ColourMap::kGrey)[i], (Colour{uint8_t(i), uint8_t(i), uint8_t(i)}));
+  for (int i = 0; i < 256; ++i)
+    EXPECT_EQ(colour_table(ColourMap::kGrey)[i], (Colour{uint8_t(i), uint8_t(i), uint8_t(i)}));
 }
 
 TEST(Colours, TurboGoesFromBlueOverGreenToRed) {
@@ -166,7 +169,8 @@ TEST(Text, DrawsDotsInsideTheCellOnly) {
 
 TEST(Text, OutsideThePictureNothingIsTouched) {
   Image image(3, 3);
-  for (const int place : {-1000000, -5, 2, 1000000, std::numeric_limits<int>::max(), std::numeric_limits<int>::min()})
+  for (const int place :
+       {-1000000, -5, 2, 1000000, std::numeric_limits<int>::max(), std::numeric_limits<int>::min()})
     draw_text(image, place, place, "text \x01\xff", {3, {1, 2, 3}});
   EXPECT_EQ(image.rgb.size(), 27u);
 }

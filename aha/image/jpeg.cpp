@@ -12,11 +12,12 @@
 namespace aha {
 namespace {
 
-// A progressive file may repeat scans without end; real encoders write about ten. Past this it is an attack on the clock.
+// A progressive file may repeat scans without end; real encoders write about ten. Past this it is an attack
+// on the clock.
 constexpr int kMostScans = 200;
 
-// libjpeg reports errors by a call that must not return. It longjmps into the member function that called the library; those
-// functions hold no object with a destructor, so that nothing is skipped.
+// libjpeg reports errors by a call that must not return. It longjmps into the member function that called the
+// library; those functions hold no object with a destructor, so that nothing is skipped.
 class JpegDecoder {
  public:
   explicit JpegDecoder(Bytes bytes) {
@@ -126,20 +127,31 @@ void rgb_from_grey(const uint8_t* grey, int width, uint8_t* rgb) {
 
 }  // namespace
 
-bool is_jpeg(Bytes bytes) { return text_of(bytes).starts_with("\xFF\xD8\xFF"); }
+bool is_jpeg(Bytes bytes) {
+  return text_of(bytes).starts_with("\xFF\xD8\xFF");
+}
 
 Decoded decode_jpeg(Bytes bytes, std::string_view name, const ReadOptions& options) {
   JpegDecoder decoder(bytes);
-  const auto refused = [&] { return input_error("{}: cannot decode this JPEG: {}", printable(name, 300), decoder.message()); };
+  const auto refused = [&] {
+    return input_error("{}: cannot decode this JPEG: {}", printable(name, 300), decoder.message());
+  };
   if (!decoder.read_header()) throw refused();
   const auto& info = decoder.info();
   check_picture_size(info.image_width, info.image_height, name, options);
   const int components = info.num_components;
   if (components != 1 && components != 3 && components != 4)
     throw input_error("{}: expected 1, 3 or 4 colour components, found {}", printable(name, 300), components);
+  // Huffman coding spends at least one bit on a block of 64 pixels: a file below that does not hold its
+  // picture, and no memory is taken for it.
+  const uint64_t least_bytes = uint64_t{info.image_width} * info.image_height / 512;
+  if (!info.arith_code && bytes.size() < least_bytes)
+    throw input_error("{}: expected compressed data for {} x {} pixels, found {} bytes", printable(name, 300),
+                      info.image_width, info.image_height, bytes.size());
   if (!decoder.start(components == 1 ? JCS_GRAYSCALE : components == 3 ? JCS_RGB : JCS_CMYK)) throw refused();
 
-  Decoded decoded{Image(static_cast<int>(info.image_width), static_cast<int>(info.image_height)), orientation_of(info)};
+  Decoded decoded{Image(static_cast<int>(info.image_width), static_cast<int>(info.image_height)),
+                  orientation_of(info)};
   Image& image = decoded.image;
   std::vector<uint8_t> row(components == 3 ? 0 : static_cast<size_t>(image.width) * components);
   for (int y = 0; y < image.height; ++y) {

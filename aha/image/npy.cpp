@@ -16,7 +16,8 @@ namespace {
 constexpr std::string_view kMagic("\x93NUMPY", 6);
 constexpr size_t kMostDimensions = 32;  // numpy's own limit
 
-// The header is a Python dictionary of three entries: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
+// The header is a Python dictionary of three entries: {'descr': '<f4', 'fortran_order': False, 'shape': (3,
+// 4), }
 class HeaderParser {
  public:
   HeaderParser(std::string_view text, const std::string& name) : text_(text), name_(name) {}
@@ -33,14 +34,16 @@ class HeaderParser {
       else if (key == "shape")
         shape = numbers();
       else
-        throw input_error("{}: expected the header entries descr, fortran_order and shape, found '{}'", name_, printable(key));
+        throw input_error("{}: expected the header entries descr, fortran_order and shape, found '{}'", name_,
+                          printable(key));
       if (!accept(',')) {
         expect('}');
         break;
       }
     }
     if (!type || !fortran_order || !shape)
-      throw input_error("{}: expected the header entries descr, fortran_order and shape, found only a part of them", name_);
+      throw input_error(
+          "{}: expected the header entries descr, fortran_order and shape, found only a part of them", name_);
   }
 
   std::optional<std::string> type;
@@ -58,7 +61,9 @@ class HeaderParser {
     return true;
   }
   void expect(char c) {
-    if (!accept(c)) throw input_error("{}: expected '{}' in the header, found '{}'", name_, c, printable(text_.substr(at_), 20));
+    if (!accept(c))
+      throw input_error("{}: expected '{}' in the header, found '{}'", name_, c,
+                        printable(text_.substr(at_), 20));
   }
   std::string quoted() {
     const char quote = accept('"') ? '"' : (expect('\''), '\'');
@@ -76,14 +81,16 @@ class HeaderParser {
       at_ += word.size();
       return value;
     }
-    throw input_error("{}: expected True or False in the header, found '{}'", name_, printable(text_.substr(at_), 20));
+    throw input_error("{}: expected True or False in the header, found '{}'", name_,
+                      printable(text_.substr(at_), 20));
   }
   std::vector<int64_t> numbers() {
     std::vector<int64_t> found;
     expect('(');
     while (!accept(')')) {
       found.push_back(number());
-      if (found.size() > kMostDimensions) throw input_error("{}: expected at most {} dimensions", name_, kMostDimensions);
+      if (found.size() > kMostDimensions)
+        throw input_error("{}: expected at most {} dimensions", name_, kMostDimensions);
       if (!accept(',')) {
         expect(')');
         break;
@@ -99,7 +106,9 @@ class HeaderParser {
       if (at_ - start >= 18) throw input_error("{}: a size in the header is too large", name_);
       value = value * 10 + (text_[at_] - '0');
     }
-    if (at_ == start) throw input_error("{}: expected a size in the header, found '{}'", name_, printable(text_.substr(at_), 20));
+    if (at_ == start)
+      throw input_error("{}: expected a size in the header, found '{}'", name_,
+                        printable(text_.substr(at_), 20));
     return value;
   }
 
@@ -140,7 +149,10 @@ void convert_plainly(std::span<const std::byte> data, std::vector<float>& values
 constexpr StoredType kTypes[] = {
     {"<f4", 4, convert_plainly<float>},
     {"<f8", 8, convert_plainly<double>},
-    {"<f2", 2, [](std::span<const std::byte> data, std::vector<float>& values) { convert_all<uint16_t>(data, values, float_from_half); }},
+    {"<f2", 2,
+     [](std::span<const std::byte> data, std::vector<float>& values) {
+       convert_all<uint16_t>(data, values, float_from_half);
+     }},
     {"|u1", 1, convert_plainly<uint8_t>},
     {"<i4", 4, convert_plainly<int32_t>},
     {"<i8", 8, convert_plainly<int64_t>},
@@ -163,13 +175,16 @@ std::optional<uint64_t> product(const std::vector<int64_t>& shape) {
 NpyArray npy_from_bytes(std::span<const std::byte> bytes, const std::string& path) {
   const std::string name = printable(path, 300);
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (!text.starts_with(kMagic) || text.size() < 10) throw input_error("{}: expected a .npy file, found another kind of content", name);
+  if (!text.starts_with(kMagic) || text.size() < 10)
+    throw input_error("{}: expected a .npy file, found another kind of content", name);
   const int version = static_cast<unsigned char>(text[6]);
-  if (version < 1 || version > 3) throw input_error("{}: expected .npy version 1, 2 or 3, found {}", name, version);
+  if (version < 1 || version > 3)
+    throw input_error("{}: expected .npy version 1, 2 or 3, found {}", name, version);
   const size_t length_bytes = version == 1 ? 2 : 4, start = 8 + length_bytes;
   if (text.size() < start) throw input_error("{}: the .npy header ends too early", name);
   size_t length = 0;
-  for (size_t i = 0; i < length_bytes; ++i) length |= static_cast<size_t>(static_cast<unsigned char>(text[8 + i])) << 8 * i;
+  for (size_t i = 0; i < length_bytes; ++i)
+    length |= static_cast<size_t>(static_cast<unsigned char>(text[8 + i])) << 8 * i;
   if (length > text.size() - start)
     throw input_error("{}: expected a header of {} bytes, found {}", name, length, text.size() - start);
 
@@ -179,13 +194,15 @@ NpyArray npy_from_bytes(std::span<const std::byte> bytes, const std::string& pat
   const StoredType* type = nullptr;
   for (const StoredType& known : kTypes)
     if (known.name == *header.type) type = &known;
-  if (!type) throw input_error("{}: expected one of the types <f4 <f8 <f2 |u1 <i4 <i8, found '{}'", name, printable(*header.type));
+  if (!type)
+    throw input_error("{}: expected one of the types <f4 <f8 <f2 |u1 <i4 <i8, found '{}'", name,
+                      printable(*header.type));
 
   const auto data = bytes.subspan(start + length);
   const std::optional<uint64_t> count = product(*header.shape);
   if (!count || *count > data.size() / type->bytes)
-    throw input_error("{}: expected {} values of {} bytes, found {} bytes", name, count ? fmt::to_string(*count) : "too many",
-                      type->bytes, data.size());
+    throw input_error("{}: expected {} values of {} bytes, found {} bytes", name,
+                      count ? fmt::to_string(*count) : "too many", type->bytes, data.size());
   NpyArray array{std::move(*header.shape), std::vector<float>(*count)};
   type->convert(data, array.values);
   return array;
@@ -198,10 +215,10 @@ NpyArray read_npy(const std::string& path) {
 
 void write_npy(const std::string& path, const std::vector<int64_t>& shape, std::span<const float> values) {
   if (product(shape) != values.size())
-    throw input_error("{}: expected as many values as shape [{}] has, found {}", printable(path, 300), fmt::join(shape, ", "),
-                      values.size());
-  std::string header = fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}{}), }}", fmt::join(shape, ", "),
-                                   shape.size() == 1 ? "," : "");
+    throw input_error("{}: expected as many values as shape [{}] has, found {}", printable(path, 300),
+                      fmt::join(shape, ", "), values.size());
+  std::string header = fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}{}), }}",
+                                   fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
   // The values start at a multiple of 64 bytes; the header ends with a newline.
   constexpr size_t kBefore = 10;
   header.resize((kBefore + header.size() + 1 + 63) / 64 * 64 - kBefore - 1, ' ');

@@ -1,7 +1,8 @@
-// Arrays in numpy's files: .npy (one array) and .npz (a zip of them), so that maps can be compared and drawn elsewhere.
+// Arrays in numpy's files: .npy (one array) and .npz (a zip of them), so that maps can be compared and drawn
+// elsewhere.
 //
-// Values are float32 here; float64, float16, uint8, int32 and int64 files are converted. Little-endian and C order only, as numpy writes
-// on every common machine.
+// Values are float32 here; float64, float16, uint8, int32 and int64 files are converted. Little-endian and C
+// order only, as numpy writes on every common machine.
 #pragma once
 
 #include <cstdint>

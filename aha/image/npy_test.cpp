@@ -16,9 +16,13 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::string temp(const std::string& name) { return testing::TempDir() + name; }
+std::string temp(const std::string& name) {
+  return testing::TempDir() + name;
+}
 
-std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
 
 std::string npy(const std::string& header, const std::string& data, char version = 1) {
   std::string file("\x93NUMPY", 6);
@@ -65,7 +69,8 @@ TEST(Npy, ValuesStartAtAMultipleOf64) {
 
 TEST(Npy, EveryStoredTypeBecomesFloat) {
   const auto values = [](const std::string& type, const std::string& data, char version = 1) {
-    const std::string file = npy("{'descr': '" + type + "', 'fortran_order': False, 'shape': (2,), }\n", data, version);
+    const std::string file =
+        npy("{'descr': '" + type + "', 'fortran_order': False, 'shape': (2,), }\n", data, version);
     return npy_from_bytes(bytes_of(file), "x").values;
   };
   EXPECT_THAT(values("<f4", raw<float>({1.5f, -2})), ElementsAre(1.5f, -2));
@@ -85,16 +90,20 @@ TEST(Npy, AWrongHeaderIsRefusedWithAReason) {
   EXPECT_THAT(why("{'descr': '>f4', 'fortran_order': False, 'shape': (2,)}"), HasSubstr("found '>f4'"));
   EXPECT_THAT(why("{'descr': '<f4', 'fortran_order': True, 'shape': (2,)}"), HasSubstr("Fortran"));
   EXPECT_THAT(why("{'descr': '<f4', 'shape': (2,)}"), HasSubstr("only a part"));
-  EXPECT_THAT(why("{'descr': '<f4', 'fortran_order': False, 'shape': (17,)}"), HasSubstr("expected 17 values of 4 bytes, found 64"));
-  EXPECT_THAT(why("{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296, 4294967296)}"), HasSubstr("too many"));
-  EXPECT_THAT(why("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}"), HasSubstr("too large"));
+  EXPECT_THAT(why("{'descr': '<f4', 'fortran_order': False, 'shape': (17,)}"),
+              HasSubstr("expected 17 values of 4 bytes, found 64"));
+  EXPECT_THAT(why("{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296, 4294967296)}"),
+              HasSubstr("too many"));
+  EXPECT_THAT(why("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}"),
+              HasSubstr("too large"));
   EXPECT_THAT(why("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}"), HasSubstr("expected a size"));
   EXPECT_THAT(why("{'descr': '<f4"), HasSubstr("does not end"));
   EXPECT_THAT(why("[]"), HasSubstr("map.npy"));
 }
 
 TEST(Npy, EveryCutOfAFileIsRefused) {
-  const std::string whole = npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n", raw<float>({1, 2}));
+  const std::string whole =
+      npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n", raw<float>({1, 2}));
   for (size_t size = 0; size < whole.size(); ++size) {
     const std::string cut = whole.substr(0, size);
     refusal([&] { npy_from_bytes(bytes_of(cut), "cut"); });
@@ -102,7 +111,10 @@ TEST(Npy, EveryCutOfAFileIsRefused) {
 }
 
 TEST(Npy, AShapeThatDoesNotFitIsNotWritten) {
-  EXPECT_THAT(refusal([] { write_npy(temp("c.npy"), {2, 2}, std::vector<float>{1, 2, 3}); }), HasSubstr("[2, 2]"));
+  EXPECT_THAT(refusal([] {
+                write_npy(temp("c.npy"), {2, 2}, std::vector<float>{1, 2, 3});
+              }),
+              HasSubstr("[2, 2]"));
   EXPECT_FALSE(std::filesystem::exists(temp("c.npy")));
 }
 
@@ -127,17 +139,19 @@ std::string zip_of(const std::string& name, const std::string& content, bool def
     return text;
   };
   const uint64_t checksum = crc32_z(0, reinterpret_cast<const Bytef*>(content.data()), content.size());
-  const std::string shared = number(20, 2) + number(0, 2) + number(deflate_it ? 8 : 0, 2) + number(0, 4) + number(checksum, 4) +
-                             number(packed.size(), 4) + number(content.size(), 4) + number(name.size(), 2) + number(0, 2);
+  const std::string shared = number(20, 2) + number(0, 2) + number(deflate_it ? 8 : 0, 2) + number(0, 4) +
+                             number(checksum, 4) + number(packed.size(), 4) + number(content.size(), 4) +
+                             number(name.size(), 2) + number(0, 2);
   const std::string local = number(0x04034b50, 4) + shared + name + packed;
-  const std::string entry = number(0x02014b50, 4) + number(20, 2) + shared + number(0, 2) + number(0, 2) + number(0, 2) +
-                            number(0, 4) + number(0, 4) + name;
-  return local + entry + number(0x06054b50, 4) + number(0, 4) + number(1, 2) + number(1, 2) + number(entry.size(), 4) +
-         number(local.size(), 4) + number(0, 2);
+  const std::string entry = number(0x02014b50, 4) + number(20, 2) + shared + number(0, 2) + number(0, 2) +
+                            number(0, 2) + number(0, 4) + number(0, 4) + name;
+  return local + entry + number(0x06054b50, 4) + number(0, 4) + number(1, 2) + number(1, 2) +
+         number(entry.size(), 4) + number(local.size(), 4) + number(0, 2);
 }
 
 TEST(Npz, StoredAndDeflatedMembersAreRead) {
-  const std::string member = npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n", raw<float>({4, 5}));
+  const std::string member =
+      npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n", raw<float>({4, 5}));
   for (const bool deflated : {false, true}) {
     const std::string file = zip_of("logits.npy", member, deflated);
     const auto arrays = npz_from_bytes(bytes_of(file), "x.npz");
@@ -147,7 +161,8 @@ TEST(Npz, StoredAndDeflatedMembersAreRead) {
 }
 
 TEST(Npz, DamageAnywhereGivesAnErrorOrTheSameValues) {
-  const std::string member = npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n", raw<float>({4, 5}));
+  const std::string member =
+      npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n", raw<float>({4, 5}));
   for (const bool deflated : {false, true}) {
     const std::string whole = zip_of("a.npy", member, deflated);
     for (size_t size = 0; size < whole.size(); ++size) {

@@ -23,11 +23,13 @@ class ZipReader {
   uint64_t number(uint64_t at, int size) const {
     const Bytes field = part(at, static_cast<uint64_t>(size));
     uint64_t value = 0;
-    for (int i = size - 1; i >= 0; --i) value = value << 8 | std::to_integer<uint64_t>(field[static_cast<size_t>(i)]);
+    for (int i = size - 1; i >= 0; --i)
+      value = value << 8 | std::to_integer<uint64_t>(field[static_cast<size_t>(i)]);
     return value;
   }
   Bytes part(uint64_t at, uint64_t size) const {
-    if (at > bytes_.size() || size > bytes_.size() - at) throw input_error("{}: the archive is damaged or ends too early", name_);
+    if (at > bytes_.size() || size > bytes_.size() - at)
+      throw input_error("{}: the archive is damaged or ends too early", name_);
     return bytes_.subspan(at, size);
   }
   uint64_t size() const { return bytes_.size(); }
@@ -87,14 +89,16 @@ struct Member {
 };
 
 Member member_at(const ZipReader& zip, uint64_t at) {
-  if (zip.number(at, 4) != 0x02014b50) throw input_error("{}: the archive's directory is damaged", zip.name());
+  if (zip.number(at, 4) != 0x02014b50)
+    throw input_error("{}: the archive's directory is damaged", zip.name());
   Member member{};
   member.method = zip.number(at + 10, 2);
   member.checksum = zip.number(at + 16, 4);
   member.packed_size = zip.number(at + 20, 4);
   member.size = zip.number(at + 24, 4);
   member.offset = zip.number(at + 42, 4);
-  const uint64_t name_size = zip.number(at + 28, 2), extra_size = zip.number(at + 30, 2), comment_size = zip.number(at + 32, 2);
+  const uint64_t name_size = zip.number(at + 28, 2), extra_size = zip.number(at + 30, 2),
+                 comment_size = zip.number(at + 32, 2);
   const Bytes name = zip.part(at + 46, name_size);
   member.name.assign(reinterpret_cast<const char*>(name.data()), name.size());
   member.next = at + 46 + name_size + extra_size + comment_size;
@@ -117,8 +121,10 @@ Member member_at(const ZipReader& zip, uint64_t at) {
 
 NpyArray array_of(const ZipReader& zip, const Member& member) {
   const std::string name = fmt::format("{}:{}", zip.name(), printable(member.name));
-  if (zip.number(member.offset, 4) != 0x04034b50) throw input_error("{}: the member is not where the directory says", name);
-  const uint64_t data = member.offset + 30 + zip.number(member.offset + 26, 2) + zip.number(member.offset + 28, 2);
+  if (zip.number(member.offset, 4) != 0x04034b50)
+    throw input_error("{}: the member is not where the directory says", name);
+  const uint64_t data =
+      member.offset + 30 + zip.number(member.offset + 26, 2) + zip.number(member.offset + 28, 2);
   const Bytes packed = zip.part(data, member.packed_size);
   std::vector<std::byte> held;
   Bytes plain = packed;

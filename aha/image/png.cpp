@@ -58,7 +58,8 @@ int packed_sample(const uint8_t* row, int x, int depth) {
 }
 
 // A row as stored in the file (16-bit samples big-endian) to RGB.
-void rgb_from_stored(const uint8_t* row, int width, const spng_ihdr& header, const Palette& palette, uint8_t* rgb) {
+void rgb_from_stored(const uint8_t* row, int width, const spng_ihdr& header, const Palette& palette,
+                     uint8_t* rgb) {
   const int depth = header.bit_depth;
   const int sample = depth == 16 ? 2 : 1;  // bytes; the high byte comes first
   switch (header.color_type) {
@@ -73,7 +74,8 @@ void rgb_from_stored(const uint8_t* row, int width, const spng_ihdr& header, con
       for (int x = 0; x < width; ++x, row += 2 * sample, rgb += 3) rgb[0] = rgb[1] = rgb[2] = row[0];
       return;
     case SPNG_COLOR_TYPE_INDEXED:
-      for (int x = 0; x < width; ++x, rgb += 3) std::memcpy(rgb, palette[packed_sample(row, x, depth)].data(), 3);
+      for (int x = 0; x < width; ++x, rgb += 3)
+        std::memcpy(rgb, palette[packed_sample(row, x, depth)].data(), 3);
       return;
     default:  // grey
       for (int x = 0; x < width; ++x, rgb += 3) {
@@ -87,11 +89,14 @@ void rgb_from_stored(const uint8_t* row, int width, const spng_ihdr& header, con
 
 }  // namespace
 
-bool is_png(Bytes bytes) { return text_of(bytes).starts_with(kSignature); }
+bool is_png(Bytes bytes) {
+  return text_of(bytes).starts_with(kSignature);
+}
 
 Decoded decode_png(Bytes bytes, std::string_view name, const ReadOptions& options) {
   const auto check = [&](int status) {
-    if (status != 0) throw input_error("{}: cannot decode this PNG: {}", printable(name, 300), spng_strerror(status));
+    if (status != 0)
+      throw input_error("{}: cannot decode this PNG: {}", printable(name, 300), spng_strerror(status));
   };
   const SpngContext context(spng_ctx_new(0), spng_ctx_free);
   if (!context) throw std::bad_alloc();
@@ -111,10 +116,11 @@ Decoded decode_png(Bytes bytes, std::string_view name, const ReadOptions& option
   });
   size_t stored_bytes = 0;
   check(spng_decoded_image_size(context.get(), SPNG_FMT_RAW, &stored_bytes));
-  // Deflate shrinks to 1/1032 at best: a file below that does not hold its picture, and no memory is taken for it.
+  // Deflate shrinks to 1/1032 at best: a file below that does not hold its picture, and no memory is taken
+  // for it.
   if (stored_bytes / 1032 > data_bytes)
-    throw input_error("{}: expected compressed data for {} x {} pixels, found {} bytes", printable(name, 300), header.width,
-                      header.height, data_bytes);
+    throw input_error("{}: expected compressed data for {} x {} pixels, found {} bytes", printable(name, 300),
+                      header.width, header.height, data_bytes);
 
   decoded.image = Image(static_cast<int>(header.width), static_cast<int>(header.height));
   Image& image = decoded.image;
@@ -124,7 +130,8 @@ Decoded decode_png(Bytes bytes, std::string_view name, const ReadOptions& option
     check(spng_decode_image(context.get(), stored.data(), stored.size(), SPNG_FMT_RAW, 0));
     const size_t row_bytes = stored_bytes / header.height;
     for (int y = 0; y < image.height; ++y)
-      rgb_from_stored(stored.data() + static_cast<size_t>(y) * row_bytes, image.width, header, palette, image.row(y));
+      rgb_from_stored(stored.data() + static_cast<size_t>(y) * row_bytes, image.width, header, palette,
+                      image.row(y));
     return decoded;
   }
   std::vector<uint8_t> row(stored_bytes / header.height);
@@ -138,9 +145,10 @@ Decoded decode_png(Bytes bytes, std::string_view name, const ReadOptions& option
 }
 
 std::string png_bytes(const Image& image) {
-  if (image.width < 1 || image.height < 1 || image.rgb.size() != static_cast<size_t>(image.width) * image.height * 3)
-    throw input_error("PNG: expected an image with pixels, found {} x {} with {} bytes", image.width, image.height,
-                      image.rgb.size());
+  if (image.width < 1 || image.height < 1 ||
+      image.rgb.size() != static_cast<size_t>(image.width) * image.height * 3)
+    throw input_error("PNG: expected an image with pixels, found {} x {} with {} bytes", image.width,
+                      image.height, image.rgb.size());
   const auto check = [](int status) {
     if (status != 0) throw work_error("PNG: cannot encode: {}", spng_strerror(status));
   };
@@ -153,14 +161,18 @@ std::string png_bytes(const Image& image) {
   header.bit_depth = 8;
   header.color_type = SPNG_COLOR_TYPE_TRUECOLOR;
   check(spng_set_ihdr(context.get(), &header));
-  check(spng_encode_image(context.get(), image.rgb.data(), image.rgb.size(), SPNG_FMT_PNG, SPNG_ENCODE_FINALIZE));
+  check(spng_encode_image(context.get(), image.rgb.data(), image.rgb.size(), SPNG_FMT_PNG,
+                          SPNG_ENCODE_FINALIZE));
   size_t size = 0;
   int status = 0;
-  const std::unique_ptr<void, decltype(&std::free)> buffer(spng_get_png_buffer(context.get(), &size, &status), std::free);
+  const std::unique_ptr<void, decltype(&std::free)> buffer(spng_get_png_buffer(context.get(), &size, &status),
+                                                           std::free);
   check(status);
   return std::string(static_cast<const char*>(buffer.get()), size);
 }
 
-void write_png(const std::string& path, const Image& image) { write_file_atomically(path, png_bytes(image)); }
+void write_png(const std::string& path, const Image& image) {
+  write_file_atomically(path, png_bytes(image));
+}
 
 }  // namespace aha

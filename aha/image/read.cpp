@@ -47,20 +47,23 @@ void check_picture_size(int64_t width, int64_t height, std::string_view name, co
   if (width < 1 || height < 1)
     throw input_error("{}: expected at least one pixel, found {} x {}", printable(name, 300), width, height);
   if (width > kLongestSide || height > kLongestSide)
-    throw input_error("{}: expected sides of at most {}, found {} x {}", printable(name, 300), kLongestSide, width, height);
+    throw input_error("{}: expected sides of at most {}, found {} x {}", printable(name, 300), kLongestSide,
+                      width, height);
   const double megapixels = static_cast<double>(width) * static_cast<double>(height) * 1e-6;
   if (megapixels > options.max_megapixels)
-    throw input_error("{}: expected at most {} megapixels (max-megapixels), found {} x {} = {:.1f}", printable(name, 300),
-                      options.max_megapixels, width, height, megapixels);
+    throw input_error("{}: expected at most {} megapixels (max-megapixels), found {} x {} = {:.1f}",
+                      printable(name, 300), options.max_megapixels, width, height, megapixels);
 }
 
 Image image_from_bytes(Bytes bytes, std::string_view name, const ReadOptions& options) {
   for (const Codec& codec : kCodecs) {
     if (!codec.recognises(bytes)) continue;
     Decoded decoded = codec.decode(bytes, name, options);
-    return options.apply_orientation ? upright(std::move(decoded.image), decoded.orientation) : std::move(decoded.image);
+    return options.apply_orientation ? upright(std::move(decoded.image), decoded.orientation)
+                                     : std::move(decoded.image);
   }
-  throw input_error("{}: expected a JPEG, PNG or WebP picture, found {}", printable(name, 300), description(bytes));
+  throw input_error("{}: expected a JPEG, PNG or WebP picture, found {}", printable(name, 300),
+                    description(bytes));
 }
 
 Image read_image(const std::string& path, const ReadOptions& options) {

@@ -1,9 +1,10 @@
 // Pictures from files: JPEG, PNG and WebP, recognised by their content, never by their name.
 //
-// The pixels are those of Pillow 9.4's ImageOps.exif_transpose(Image.open(f)).convert("RGB"), bit for bit: no colour management, grey is
-// replicated, alpha is dropped, CMYK is taken as Adobe writes it (inverted), 16-bit colour keeps its high byte, 16-bit grey saturates at 255
-// (Pillow's own rule), an animation gives its first frame. A file that ends too early is an error, not a half-grey picture. Sizes are checked
-// from the headers, before memory is taken.
+// The pixels are those of Pillow 9.4's ImageOps.exif_transpose(Image.open(f)).convert("RGB"), bit for bit: no
+// colour management, grey is replicated, alpha is dropped, CMYK is taken as Adobe writes it (inverted),
+// 16-bit colour keeps its high byte, 16-bit grey saturates at 255 (Pillow's own rule), an animation gives its
+// first frame. A file that ends too early is an error, not a half-grey picture. Sizes are checked from the
+// headers, before memory is taken.
 #pragma once
 
 #include <cstddef>
@@ -25,6 +26,7 @@ Fields fields(ReadOptions& options);
 Image read_image(const std::string& path, const ReadOptions& options = {});
 
 // `name` opens the message of a refusal.
-Image image_from_bytes(std::span<const std::byte> bytes, std::string_view name, const ReadOptions& options = {});
+Image image_from_bytes(std::span<const std::byte> bytes, std::string_view name,
+                       const ReadOptions& options = {});
 
 }  // namespace aha

@@ -31,8 +31,8 @@ Image picture(int width, int height) {
 }
 
 // libjpeg in the other direction: components 1 (grey), 3 or 4 (CMYK), with an APP1 block where given.
-std::string jpeg_of(int width, int height, int components, const std::vector<uint8_t>& samples, const std::string& exif = "",
-                    bool progressive = false) {
+std::string jpeg_of(int width, int height, int components, const std::vector<uint8_t>& samples,
+                    const std::string& exif = "", bool progressive = false) {
   jpeg_compress_struct info{};
   jpeg_error_mgr errors{};
   info.err = jpeg_std_error(&errors);
@@ -49,7 +49,8 @@ std::string jpeg_of(int width, int height, int components, const std::vector<uin
   if (progressive) jpeg_simple_progression(&info);
   jpeg_start_compress(&info, TRUE);
   if (!exif.empty())
-    jpeg_write_marker(&info, JPEG_APP0 + 1, reinterpret_cast<const JOCTET*>(exif.data()), static_cast<unsigned>(exif.size()));
+    jpeg_write_marker(&info, JPEG_APP0 + 1, reinterpret_cast<const JOCTET*>(exif.data()),
+                      static_cast<unsigned>(exif.size()));
   for (int y = 0; y < height; ++y) {
     auto* row = const_cast<JSAMPLE*>(samples.data() + static_cast<size_t>(y) * width * components);
     jpeg_write_scanlines(&info, &row, 1);
@@ -63,8 +64,9 @@ std::string jpeg_of(int width, int height, int components, const std::vector<uin
 
 std::string webp_of(const Image& image, bool lossless) {
   uint8_t* buffer = nullptr;
-  const size_t size = lossless ? WebPEncodeLosslessRGB(image.rgb.data(), image.width, image.height, image.width * 3, &buffer)
-                               : WebPEncodeRGB(image.rgb.data(), image.width, image.height, image.width * 3, 90, &buffer);
+  const size_t size =
+      lossless ? WebPEncodeLosslessRGB(image.rgb.data(), image.width, image.height, image.width * 3, &buffer)
+               : WebPEncodeRGB(image.rgb.data(), image.width, image.height, image.width * 3, 90, &buffer);
   std::string file(reinterpret_cast<char*>(buffer), size);
   WebPFree(buffer);
   return file;
@@ -159,7 +161,8 @@ TEST(Read, AFileThatEndsTooEarlyIsRefused) {
   for (const auto& [name, file] : samples()) {
     ASSERT_EQ(refusal(file), "") << name;
     for (size_t share = 0; share < 16; ++share)
-      EXPECT_NE(refusal(file.substr(0, file.size() * share / 16)), "") << name << " cut at " << share << "/16";
+      EXPECT_NE(refusal(file.substr(0, file.size() * share / 16)), "")
+          << name << " cut at " << share << "/16";
   }
 }
 
@@ -168,7 +171,8 @@ TEST(Read, DamageGivesPixelsOrAnInputErrorButNothingElse) {
   for (const auto& [name, file] : samples())
     for (int round = 0; round < 300; ++round) {
       std::string damaged = file;
-      for (uint64_t hits = 1 + rng.below(4); hits > 0; --hits) damaged[rng.below(damaged.size())] = static_cast<char>(rng.bits());
+      for (uint64_t hits = 1 + rng.below(4); hits > 0; --hits)
+        damaged[rng.below(damaged.size())] = static_cast<char>(rng.bits());
       refusal(damaged, {.max_megapixels = 1});
     }
 }
@@ -194,6 +198,22 @@ TEST(Read, PicturesBeyondTheLimitAreRefusedByTheirHeader) {
 
 TEST(Read, ATinyFileThatClaimsManyPixelsTakesNoMemoryForThem) {
   EXPECT_THAT(refusal(png_claiming(9000, 9000)), HasSubstr("expected compressed data for 9000 x 9000"));
+  std::string jpeg = jpeg_of(40, 30, 3, picture(40, 30).rgb);
+  const size_t frame = jpeg.find("\xFF\xC0");  // then length, precision, height, width
+  ASSERT_NE(frame, std::string::npos);
+  for (const size_t side : {frame + 5, frame + 7}) {
+    jpeg[side] = static_cast<char>(9000 >> 8);
+    jpeg[side + 1] = static_cast<char>(9000 & 255);
+  }
+  EXPECT_THAT(refusal(jpeg), HasSubstr("expected compressed data for 9000 x 9000"));
+}
+
+TEST(Read, AFlatPictureMayBeVerySmall) {
+  const Image flat(3000, 2000);
+  EXPECT_EQ(refusal(png_bytes(flat)), "");
+  EXPECT_EQ(refusal(webp_of(flat, true)), "");
+  for (const bool progressive : {false, true})
+    EXPECT_EQ(refusal(jpeg_of(3000, 2000, 3, flat.rgb, "", progressive)), "");
 }
 
 TEST(Read, ThreadsDoNotDisturbEachOther) {

@@ -82,7 +82,8 @@ Image with_height(const Image& image, int height, Filter filter, const ResizePas
   return result;
 }
 
-// The input position of each output position. The positions are summed up, as Pillow does: the rounding is part of the result.
+// The input position of each output position. The positions are summed up, as Pillow does: the rounding is
+// part of the result.
 std::vector<int> nearest_positions(int in, int out) {
   const double step = static_cast<double>(in) / out;
   std::vector<int> positions(out);
@@ -100,7 +101,8 @@ Image nearest(const Image& image, int width, int height) {
   for (int y = 0; y < height; ++y) {
     const uint8_t* from = image.row(rows[y]);
     uint8_t* to = result.row(y);
-    for (int x = 0; x < width; ++x) std::memcpy(to + static_cast<size_t>(x) * 3, from + static_cast<size_t>(columns[x]) * 3, 3);
+    for (int x = 0; x < width; ++x)
+      std::memcpy(to + static_cast<size_t>(x) * 3, from + static_cast<size_t>(columns[x]) * 3, 3);
   }
   return result;
 }
@@ -111,13 +113,16 @@ constexpr int64_t kMostPixels = int64_t{1} << 30;
 void check_sizes(const Image& image, int64_t width, int64_t height) {
   if (image.width < 1 || image.height < 1)
     throw input_error("resize: expected an image with pixels, found {} x {}", image.width, image.height);
-  if (width < 1 || height < 1) throw input_error("resize: expected a size of at least 1 x 1, found {} x {}", width, height);
+  if (width < 1 || height < 1)
+    throw input_error("resize: expected a size of at least 1 x 1, found {} x {}", width, height);
   if (width > kMostPixels / height)
     throw input_error("resize: expected at most {} pixels, found {} x {}", kMostPixels, width, height);
 }
 
 // n / 2 for n >= 0, halves to the even neighbour as Python's round().
-int half_of(int n) { return n / 2 + (n % 4 == 3 ? 1 : 0); }
+int half_of(int n) {
+  return n / 2 + (n % 4 == 3 ? 1 : 0);
+}
 
 }  // namespace
 
@@ -146,14 +151,15 @@ Image resized_short_side(const Image& image, int size, Filter filter) {
 
 Image centre_cropped(const Image& image, int size) {
   check_sizes(image, size, size);
-  // Padding puts the smaller half before: (size - side) / 2 rounded down, as torchvision does; then nothing is left to crop on that axis.
+  // Padding puts the smaller half before: (size - side) / 2 rounded down, as torchvision does; then nothing
+  // is left to crop on that axis.
   const auto offset = [&](int side) { return side < size ? -((size - side) / 2) : half_of(side - size); };
   const int left = offset(image.width), top = offset(image.height);
   const int x0 = std::max(left, 0), x1 = std::min(left + size, image.width);
   Image result(size, size);
   for (int y = std::max(top, 0); y < std::min(top + size, image.height); ++y)
-    std::memcpy(result.row(y - top) + static_cast<size_t>(x0 - left) * 3, image.row(y) + static_cast<size_t>(x0) * 3,
-                static_cast<size_t>(x1 - x0) * 3);
+    std::memcpy(result.row(y - top) + static_cast<size_t>(x0 - left) * 3,
+                image.row(y) + static_cast<size_t>(x0) * 3, static_cast<size_t>(x1 - x0) * 3);
   return result;
 }
 

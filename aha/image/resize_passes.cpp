@@ -7,7 +7,9 @@ namespace {
 
 constexpr int32_t kHalf = 1 << (kWeightBits - 1);
 
-uint8_t byte_from_sum(int32_t sum) { return static_cast<uint8_t>(std::clamp(sum >> kWeightBits, 0, 255)); }
+uint8_t byte_from_sum(int32_t sum) {
+  return static_cast<uint8_t>(std::clamp(sum >> kWeightBits, 0, 255));
+}
 
 void horizontal(const uint8_t* in, const TapTable& taps, int out_width, uint8_t* out) {
   for (int x = 0; x < out_width; ++x) {

@@ -14,8 +14,8 @@ inline __m256i levels_from_sums(__m256i high, __m256i low) {
   return _mm256_srai_epi32(sum, kWeightBits);
 }
 
-// Four taps of three channels in one load: the lower half holds the pairs (tap 0, tap 1), the upper half (tap 2, tap 3),
-// as (r, r), (g, g), (b, b), nothing.
+// Four taps of three channels in one load: the lower half holds the pairs (tap 0, tap 1), the upper half (tap
+// 2, tap 3), as (r, r), (g, g), (b, b), nothing.
 void horizontal(const uint8_t* in, const TapTable& taps, int out_width, uint8_t* out) {
   const __m256i pairs = _mm256_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1,  //
                                          6, -1, 9, -1, 7, -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1);
@@ -67,9 +67,8 @@ void vertical(const uint8_t* in, size_t row_bytes, const TapTable& taps, int y, 
       const __m256i even = _mm256_unpacklo_epi8(a, b), odd = _mm256_unpackhi_epi8(a, b);
       const __m256i zero = _mm256_setzero_si256();
       // (a, b) as 16-bit pairs: bytes 0-3 | 16-19, 4-7 | 20-23, 8-11 | 24-27, 12-15 | 28-31
-      const __m256i ab[4] = {
-          _mm256_unpacklo_epi8(even, zero), _mm256_unpackhi_epi8(even, zero),
-          _mm256_unpacklo_epi8(odd, zero), _mm256_unpackhi_epi8(odd, zero)};
+      const __m256i ab[4] = {_mm256_unpacklo_epi8(even, zero), _mm256_unpackhi_epi8(even, zero),
+                             _mm256_unpacklo_epi8(odd, zero), _mm256_unpackhi_epi8(odd, zero)};
       const __m256i wh = pair(taps.high.data() + at + t), wl = pair(taps.low.data() + at + t);
       for (int i = 0; i < 4; ++i) {
         high[i] = _mm256_add_epi32(high[i], _mm256_madd_epi16(ab[i], wh));
@@ -77,8 +76,10 @@ void vertical(const uint8_t* in, size_t row_bytes, const TapTable& taps, int y, 
       }
     }
     // Packing works within halves, as the unpacking did: the order comes out right.
-    const __m256i first = _mm256_packs_epi32(levels_from_sums(high[0], low[0]), levels_from_sums(high[1], low[1]));
-    const __m256i second = _mm256_packs_epi32(levels_from_sums(high[2], low[2]), levels_from_sums(high[3], low[3]));
+    const __m256i first =
+        _mm256_packs_epi32(levels_from_sums(high[0], low[0]), levels_from_sums(high[1], low[1]));
+    const __m256i second =
+        _mm256_packs_epi32(levels_from_sums(high[2], low[2]), levels_from_sums(high[3], low[3]));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + x), _mm256_packus_epi16(first, second));
   }
   for (; x < row_bytes; ++x) {

@@ -15,7 +15,8 @@ Image pattern(int width, int height) {
   for (int y = 0; y < height; ++y)
     for (int x = 0; x < width; ++x)
       for (int c = 0; c < 3; ++c)
-        image.row(y)[x * 3 + c] = static_cast<uint8_t>(x * 7 + y * 13 + c * 31 + x * y * (c + 1) + (x / 3) * (y / 5) * 17);
+        image.row(y)[x * 3 + c] =
+            static_cast<uint8_t>(x * 7 + y * 13 + c * 31 + x * y * (c + 1) + (x / 3) * (y / 5) * 17);
   return image;
 }
 
@@ -27,22 +28,32 @@ Image noise(int width, int height, uint64_t seed) {
 }
 
 TEST(Resize, MatchesPillowBitForBit) {
-  // The first 16 digits of the SHA-256 of Pillow 9.4's result on pattern(); tests/parity compares a thousand more sizes live.
+  // The first 16 digits of the SHA-256 of Pillow 9.4's result on pattern(); tests/parity compares a thousand
+  // more sizes live.
   struct Case {
     int width, height, to_width, to_height;
     Filter filter;
     const char* digest;
   };
   const Case cases[] = {
-      {50, 37, 20, 31, Filter::kBilinear, "139893e313643713"},  {50, 37, 20, 31, Filter::kBicubic, "f3f203ee504495df"},
-      {50, 37, 20, 31, Filter::kNearest, "bd50e032034cb2c0"},   {50, 37, 93, 111, Filter::kBilinear, "26c3c756c104a448"},
-      {50, 37, 93, 111, Filter::kBicubic, "b0db5a50a14c2f33"},  {50, 37, 93, 111, Filter::kNearest, "9ef8d1922cb98541"},
-      {64, 48, 64, 17, Filter::kBilinear, "4c9df511a4db75fb"},  {64, 48, 64, 17, Filter::kBicubic, "7a6a77f4cfb261dd"},
-      {64, 48, 64, 17, Filter::kNearest, "d0d42206e1d32863"},   {33, 48, 80, 48, Filter::kBilinear, "e3ad28051e7b53e1"},
-      {33, 48, 80, 48, Filter::kBicubic, "9868f912bff320f4"},   {33, 48, 80, 48, Filter::kNearest, "9856545f59af8c6e"},
-      {301, 7, 5, 5, Filter::kBilinear, "3496a080d762a083"},    {301, 7, 5, 5, Filter::kBicubic, "686d4147424cddae"},
-      {301, 7, 5, 5, Filter::kNearest, "e6a5641bc9ac167d"},     {2000, 1, 3, 1, Filter::kBilinear, "f05563b76cb25486"},
-      {2000, 1, 3, 1, Filter::kBicubic, "279606aaf117acff"},    {2000, 1, 3, 1, Filter::kNearest, "18113fbbcea01c50"},
+      {50, 37, 20, 31, Filter::kBilinear, "139893e313643713"},
+      {50, 37, 20, 31, Filter::kBicubic, "f3f203ee504495df"},
+      {50, 37, 20, 31, Filter::kNearest, "bd50e032034cb2c0"},
+      {50, 37, 93, 111, Filter::kBilinear, "26c3c756c104a448"},
+      {50, 37, 93, 111, Filter::kBicubic, "b0db5a50a14c2f33"},
+      {50, 37, 93, 111, Filter::kNearest, "9ef8d1922cb98541"},
+      {64, 48, 64, 17, Filter::kBilinear, "4c9df511a4db75fb"},
+      {64, 48, 64, 17, Filter::kBicubic, "7a6a77f4cfb261dd"},
+      {64, 48, 64, 17, Filter::kNearest, "d0d42206e1d32863"},
+      {33, 48, 80, 48, Filter::kBilinear, "e3ad28051e7b53e1"},
+      {33, 48, 80, 48, Filter::kBicubic, "9868f912bff320f4"},
+      {33, 48, 80, 48, Filter::kNearest, "9856545f59af8c6e"},
+      {301, 7, 5, 5, Filter::kBilinear, "3496a080d762a083"},
+      {301, 7, 5, 5, Filter::kBicubic, "686d4147424cddae"},
+      {301, 7, 5, 5, Filter::kNearest, "e6a5641bc9ac167d"},
+      {2000, 1, 3, 1, Filter::kBilinear, "f05563b76cb25486"},
+      {2000, 1, 3, 1, Filter::kBicubic, "279606aaf117acff"},
+      {2000, 1, 3, 1, Filter::kNearest, "18113fbbcea01c50"},
   };
   for (const Case& c : cases) {
     const Image result = resized(pattern(c.width, c.height), c.to_width, c.to_height, c.filter);
@@ -108,7 +119,8 @@ TEST(Resize, CentreCropRoundsHalvesToEvenAndPadsWithBlack) {
   std::fill(small.rgb.begin(), small.rgb.end(), uint8_t{9});
   const Image padded = centre_cropped(small, 4);
   for (int y = 0; y < 4; ++y)
-    for (int x = 0; x < 4; ++x) EXPECT_EQ(padded.row(y)[x * 3], x == 1 && (y == 1 || y == 2) ? 9 : 0) << x << "," << y;
+    for (int x = 0; x < 4; ++x)
+      EXPECT_EQ(padded.row(y)[x * 3], x == 1 && (y == 1 || y == 2) ? 9 : 0) << x << "," << y;
 }
 
 TEST(Resize, SizesThatCannotBeAreRefused) {

@@ -9,7 +9,7 @@ constexpr int kGlyphWidth = 5, kGlyphHeight = 8;
 
 // Rows from the top, the leftmost dot in bit 4; the last row is for what hangs below the line.
 constexpr uint8_t kGlyphs[95][kGlyphHeight] = {
-    {0, 0, 0, 0, 0, 0, 0, 0},  // space
+    {0, 0, 0, 0, 0, 0, 0, 0},                          // space
     {0x04, 0x04, 0x04, 0x04, 0x04, 0x00, 0x04, 0x00},  // !
     {0x0A, 0x0A, 0x0A, 0x00, 0x00, 0x00, 0x00, 0x00},  // "
     {0x0A, 0x0A, 0x1F, 0x0A, 0x1F, 0x0A, 0x0A, 0x00},  // #

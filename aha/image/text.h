@@ -1,4 +1,5 @@
-// Small labels on pictures: a built-in font of 5 x 8 dots in cells of 6 x 9, printable ASCII; nothing has to be installed.
+// Small labels on pictures: a built-in font of 5 x 8 dots in cells of 6 x 9, printable ASCII; nothing has to
+// be installed.
 #pragma once
 
 #include <array>
@@ -18,9 +19,12 @@ struct TextOptions {
   Colour colour = {255, 255, 255};
 };
 
-// The top left corner of the first cell at (x, y). What falls outside the picture is left out; characters without a glyph become '?'.
+// The top left corner of the first cell at (x, y). What falls outside the picture is left out; characters
+// without a glyph become '?'.
 void draw_text(Image& image, int x, int y, std::string_view text, const TextOptions& options = {});
 
-inline int text_width(std::string_view text, int scale = 1) { return static_cast<int>(text.size()) * kCellWidth * scale; }
+inline int text_width(std::string_view text, int scale = 1) {
+  return static_cast<int>(text.size()) * kCellWidth * scale;
+}
 
 }  // namespace aha

@@ -54,7 +54,8 @@ Decoded decode_webp(Bytes bytes, std::string_view name, const ReadOptions& optio
   };
   const Container container = container_of(bytes);
   WebPBitstreamFeatures features{};
-  if (WebPGetFeatures(octets(bytes), bytes.size(), &features) != VP8_STATUS_OK) throw refused("its header is damaged or incomplete");
+  if (WebPGetFeatures(octets(bytes), bytes.size(), &features) != VP8_STATUS_OK)
+    throw refused("its header is damaged or incomplete");
   check_picture_size(features.width, features.height, name, options);
 
   Bytes frame = bytes;
@@ -67,7 +68,8 @@ Decoded decode_webp(Bytes bytes, std::string_view name, const ReadOptions& optio
     frame = head.subspan(16);
   }
   WebPBitstreamFeatures inner{};
-  if (WebPGetFeatures(octets(frame), frame.size(), &inner) != VP8_STATUS_OK) throw refused("the frame is damaged or incomplete");
+  if (WebPGetFeatures(octets(frame), frame.size(), &inner) != VP8_STATUS_OK)
+    throw refused("the frame is damaged or incomplete");
   if (inner.has_animation || left > features.width - inner.width || top > features.height - inner.height)
     throw refused("the frame lies outside the canvas");
 
@@ -75,7 +77,8 @@ Decoded decode_webp(Bytes bytes, std::string_view name, const ReadOptions& optio
   if (container.exif) decoded.orientation = orientation_from_exif(*container.exif);
   Image& image = decoded.image;
   const size_t offset = (static_cast<size_t>(top) * image.width + left) * 3;
-  if (!WebPDecodeRGBInto(octets(frame), frame.size(), image.rgb.data() + offset, image.rgb.size() - offset, image.width * 3))
+  if (!WebPDecodeRGBInto(octets(frame), frame.size(), image.rgb.data() + offset, image.rgb.size() - offset,
+                         image.width * 3))
     throw refused("the data is damaged or ends too early");
   return decoded;
 }

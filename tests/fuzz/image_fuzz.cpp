@@ -1,4 +1,5 @@
-// Pictures and arrays from hostile bytes: the first byte chooses the reader, anything but an Error is a finding.
+// Pictures and arrays from hostile bytes: the first byte chooses the reader, anything but an Error is a
+// finding.
 //
 //   cmake --preset fuzz && ninja -C build/fuzz image_fuzz && build/fuzz/bin/image_fuzz -max_len=20000 CORPUS
 #include <cstdint>

@@ -7,6 +7,7 @@
 //   npy IN OUT                        an array, read and written again
 //
 // OUT gets the raw RGB bytes; the answer is "WIDTH HEIGHT", or "error MESSAGE" for an input error.
+#include <fstream>
 #include <iostream>
 #include <map>
 #include <sstream>
@@ -14,7 +15,6 @@
 #include <vector>
 
 #include "aha/base/error.h"
-#include "aha/base/files.h"
 #include "aha/image/npy.h"
 #include "aha/image/read.h"
 #include "aha/image/resize.h"
@@ -22,8 +22,9 @@
 namespace {
 
 std::string answer_to(const std::vector<std::string>& words) {
-  static const std::map<std::string, aha::Filter> filters = {
-      {"nearest", aha::Filter::kNearest}, {"bilinear", aha::Filter::kBilinear}, {"bicubic", aha::Filter::kBicubic}};
+  static const std::map<std::string, aha::Filter> filters = {{"nearest", aha::Filter::kNearest},
+                                                             {"bilinear", aha::Filter::kBilinear},
+                                                             {"bicubic", aha::Filter::kBicubic}};
   const std::string &verb = words.at(0), &in = words.at(1), &out = words.at(2);
   if (verb == "npy") {
     const aha::NpyArray array = aha::read_npy(in);
@@ -39,7 +40,8 @@ std::string answer_to(const std::vector<std::string>& words) {
     image = aha::centre_cropped(image, std::stoi(words.at(3)));
   else if (verb != "decode")
     throw aha::input_error("expected decode, resize, short-side, crop or npy, found '{}'", verb);
-  aha::write_file_atomically(out, {reinterpret_cast<const char*>(image.rgb.data()), image.rgb.size()});
+  std::ofstream(out, std::ios::binary)
+      .write(reinterpret_cast<const char*>(image.rgb.data()), std::ssize(image.rgb));
   return fmt::format("{} {}", image.width, image.height);
 }
 
