@@ -6,6 +6,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@
 #include "aha/tensor/tensor.h"
 
 namespace aha {
+
+class FrozenVit;
 
 enum class ResizeRule { kShortSide, kStretch, kNone };
 
@@ -38,6 +41,12 @@ struct ClassifierInfo {
   std::string sha256;        // of the weight file
 };
 
+// What the user says about a model beside naming it. Unset = as its card, its recipe or its preprocessing file says.
+struct LoadOptions {
+  std::optional<int> input_size;  // the resize before the crop keeps its proportion
+  std::optional<std::array<double, 3>> mean, std;
+};
+
 class Classifier {
  public:
   virtual ~Classifier() = default;
@@ -49,6 +58,15 @@ class Classifier {
   // Names that logits() can tap, in forward order. Empty for networks that cannot be looked into (TorchScript).
   virtual std::vector<std::string> tap_names() const { return {}; }
 
+  // Taps of a transformer are (B, T, D): this many tokens (class, distillation, registers) come before the patches, which are row-major.
+  virtual int prefix_tokens() const { return 0; }
+
+  // The rows of the last linear layer, (C, D); undefined where they are not known.
+  virtual Tensor class_rows() const { return {}; }
+
+  // The fast engine of this network on the CPU (nn/frozen_vit.h); null where there is none.
+  virtual FrozenVit* engine() { return nullptr; }
+
  protected:
   ClassifierInfo info_;
 };
@@ -58,5 +76,8 @@ Tensor input_from_image(const Image& image, const InputSpec& spec);
 
 // (B, 3, H, W) pixels -> (x - mean) / std
 Tensor normalised(const Tensor& pixels, const InputSpec& spec);
+
+// The recipe with the user's wishes in it.
+InputSpec with_wishes(InputSpec spec, const LoadOptions& options);
 
 }  // namespace aha

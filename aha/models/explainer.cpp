@@ -1,0 +1,140 @@
+#include "aha/models/explainer.h"
+
+#include <cmath>
+
+#include "aha/base/error.h"
+#include "aha/models/vit_encoder.h"
+
+namespace aha {
+namespace {
+
+std::vector<std::string> split_level(const std::string& level) {
+  std::vector<std::string> taps;
+  size_t begin = 0;
+  for (size_t end; (end = level.find('+', begin)) != std::string::npos; begin = end + 1) taps.push_back(level.substr(begin, end - begin));
+  taps.push_back(level.substr(begin));
+  return taps;
+}
+
+// (B, N, C) -> (B, C, g, g)
+Tensor map_from_tokens(const Tensor& tokens, const std::string& name) {
+  const auto N = tokens.size(1);
+  const auto side = static_cast<int64_t>(std::llround(std::sqrt(static_cast<double>(N))));
+  if (side * side != N) throw input_error("tap {}: expected a square grid of patches, found {}", name, N);
+  return tokens.transpose(1, 2).unflatten(2, {side, side});
+}
+
+Tensor map_from_tap(const Tensor& tap, const std::string& name, int prefix) {
+  if (name.ends_with(".attention")) {
+    const auto T = tap.size(3);
+    return map_from_tokens(tap.select(2, 0).slice(2, prefix).transpose(1, 2) * static_cast<double>(T), name);
+  }
+  if (tap.dim() == 4) return tap;
+  return map_from_tokens(name == "patch_embed" ? tap : tap.slice(1, prefix), name);
+}
+
+class TapEncoder : public Encoder {
+ public:
+  TapEncoder(std::shared_ptr<Classifier> network, std::vector<std::string> levels, EncoderInfo info) : network_(std::move(network)) {
+    info_ = std::move(info);
+    info_.levels = std::move(levels);
+    for (const auto& level : info_.levels)
+      for (auto& tap : split_level(level)) wanted_.push_back(std::move(tap));
+    if (network_->tap_names().empty())
+      throw input_error("encoder {}: {} cannot be looked into; give an encoder model instead", info_.name, network_->info().name);
+    Taps(wanted_).check(network_->tap_names(), network_->info().name);
+  }
+
+  std::vector<Tensor> features(const Tensor& pixels) override {
+    const torch::NoGradGuard no_grad;
+    Taps taps(wanted_);
+    network_->logits(pixels, &taps);
+    std::vector<Tensor> maps;
+    for (const auto& level : info_.levels) {
+      std::vector<Tensor> parts;
+      for (const auto& name : split_level(level)) parts.push_back(map_from_tap(taps.at(name), name, network_->prefix_tokens()));
+      maps.push_back(parts.size() == 1 ? parts[0] : torch::cat(parts, 1));
+    }
+    return maps;
+  }
+
+ private:
+  std::shared_ptr<Classifier> network_;
+  std::vector<std::string> wanted_;
+};
+
+class VitEncoder : public Encoder {
+ public:
+  VitEncoder(Vit network, EncoderInfo info, std::vector<int> blocks) : network_(std::move(network)), blocks_(std::move(blocks)) {
+    info_ = std::move(info);
+    for (const int block : blocks_)
+      if (block < 0 || block >= network_->config.depth)
+        throw input_error("encoder {}: expected blocks in 0..{}, found {}", info_.name, network_->config.depth - 1, block);
+    for (const int block : blocks_) info_.levels.push_back(fmt::format("block.{}", block));
+    input_.mean = info_.mean;
+    input_.std = info_.std;
+  }
+
+  std::vector<Tensor> features(const Tensor& pixels) override {
+    const torch::NoGradGuard no_grad;
+    return network_->intermediate(normalised(pixels, input_), blocks_, info_.normed);
+  }
+
+ private:
+  Vit network_;
+  std::vector<int> blocks_;
+  InputSpec input_;
+};
+
+}  // namespace
+
+std::unique_ptr<Encoder> encoder_from_target(Classifier& target, std::vector<std::string> levels) {
+  EncoderInfo info;
+  info.name = "target";
+  info.sha256 = target.info().sha256;
+  info.mean = target.info().input.mean;
+  info.std = target.info().input.std;
+  // The caller owns the target.
+  return encoder_from_classifier(std::shared_ptr<Classifier>(std::shared_ptr<void>(), &target), std::move(levels), std::move(info));
+}
+
+std::unique_ptr<Encoder> encoder_from_classifier(std::shared_ptr<Classifier> network, std::vector<std::string> levels, EncoderInfo info) {
+  return std::make_unique<TapEncoder>(std::move(network), std::move(levels), std::move(info));
+}
+
+std::unique_ptr<Encoder> encoder_from_vit(Vit network, EncoderInfo info, std::vector<int> blocks) {
+  if (blocks.empty()) blocks = default_blocks(network->config.depth);
+  return std::make_unique<VitEncoder>(std::move(network), std::move(info), std::move(blocks));
+}
+
+std::vector<int> default_blocks(int depth) {
+  if (depth == 24) return {4, 11, 17, 23};
+  if (depth == 12) return {2, 5, 8, 11};
+  std::vector<int> blocks;
+  for (int k = 1; k <= 4; ++k) blocks.push_back(std::max(0, depth * k / 4 - 1));
+  return blocks;
+}
+
+std::vector<int> widths_of(Encoder& encoder, int image_size) {
+  std::vector<int> widths;
+  for (const auto& map : encoder.features(torch::zeros({1, 3, image_size, image_size}))) widths.push_back(static_cast<int>(map.size(1)));
+  return widths;
+}
+
+Explainer::Explainer(std::shared_ptr<Encoder> encoder, DecoderOptions options) : encoder_(std::move(encoder)), decoder_(std::move(options)) {
+  if (encoder_->info().levels.size() != decoder_->options.widths.size())
+    throw input_error("explainer: the encoder gives {} levels, the decoder expects {}", encoder_->info().levels.size(),
+                      decoder_->options.widths.size());
+}
+
+Features Explainer::features(const Tensor& pixels) {
+  check_shape(pixels, {-1, 3, -1, -1}, "pixels of the explainer");
+  return {encoder_->features(pixels), pixels.size(2), pixels.size(3)};
+}
+
+Tensor Explainer::decode(const Features& features, const Tensor& classes) {
+  check_shape(classes, {features.levels.at(0).size(0)}, "classes of the explainer");
+  return decoder_->forward(features.levels, classes, features.height, features.width);
+}
+
+}  // namespace aha

@@ -1,0 +1,256 @@
+#include "aha/models/vit.h"
+
+#include <cmath>
+
+#include "aha/base/error.h"
+#include "aha/nn/state.h"
+
+namespace aha {
+namespace {
+
+// The side of a square grid of n, or 0.
+int64_t side_of(int64_t n) {
+  const auto side = static_cast<int64_t>(std::llround(std::sqrt(static_cast<double>(n))));
+  return side * side == n ? side : 0;
+}
+
+// table (1, D, g, g) -> (1, D, h, w)
+Tensor resampled_positions(const Tensor& table, int64_t h, int64_t w, const std::string& rule) {
+  const std::vector<int64_t> size = {h, w};
+  if (rule == "align_corners") return at::upsample_bicubic2d(table, size, true);
+  if (rule == "plain") return at::upsample_bicubic2d(table, size, false);
+  if (rule == "scale_offset") {
+    // The sampling step is g / (g' + 0.1), not g / g': the factor reaches the kernel as it is.
+    const double g = static_cast<double>(table.size(2));
+    return at::upsample_bicubic2d(table, size, false, (h + 0.1) / g, (w + 0.1) / g);
+  }
+  return at::_upsample_bicubic2d_aa(table, size, false);
+}
+
+int count_blocks(const TensorTable& table) {
+  int depth = 0;
+  while (table.has(fmt::format("blocks.{}.norm1.weight", depth))) ++depth;
+  return depth;
+}
+
+void require_rank(const TensorView& view, std::string_view name, size_t rank, const TensorTable& table) {
+  if (view.shape.size() != rank)
+    throw input_error("{}: {}: expected {} axes, found shape {}", table.source, name, rank, text_from_shape(view.shape));
+}
+
+}  // namespace
+
+Fields fields(VitConfig& c) {
+  Fields list;
+  list.add("image_size", c.image_size, "side of the input the position table was made for, in pixels").range(1, 16384);
+  list.add("patch", c.patch, "side of a patch in pixels").range(1, 1024);
+  list.add("width", c.width, "channels of a token").range(1, 65536);
+  list.add("depth", c.depth, "blocks").range(1, 1000);
+  list.add("heads", c.heads, "attention heads; divides width").range(1, 1024);
+  list.add("mlp_hidden", c.mlp_hidden, "hidden channels of the MLP").range(1, 262144);
+  list.add("registers", c.registers, "register tokens").range(0, 64);
+  list.add("classes", c.classes, "outputs of the head; 0 = no head").range(0, 1000000);
+  list.add("distilled", c.distilled, "a distillation token and a second head");
+  list.add("layer_scale", c.layer_scale, "a learned factor on each residual branch");
+  list.add("swiglu", c.swiglu, "SwiGLU instead of the GELU MLP");
+  list.add("rope", c.rope, "rotary positions instead of a table");
+  list.add("rope_formula", c.rope_formula, "rotary periods from the formula even where the file stores them");
+  list.add("eps", c.eps, "of every LayerNorm").range(0, 1);
+  list.add("position_rule", c.position_rule, "how the position table meets another input size")
+      .choices({"align_corners", "antialias", "plain", "scale_offset"});
+  return list;
+}
+
+VitConfig vit_config_from_weights(const CanonicalWeights& weights, int heads) {
+  const auto& table = weights.table;
+  VitConfig c;
+  const auto& patch = table.at("patch_embed.proj.weight");
+  require_rank(patch, "patch_embed.proj.weight", 4, table);
+  c.width = static_cast<int>(patch.shape[0]);
+  c.patch = static_cast<int>(patch.shape[2]);
+  c.depth = count_blocks(table);
+  if (c.depth == 0) throw input_error("{}: expected blocks.0.norm1.weight, found no block", table.source);
+  c.heads = heads > 0 ? heads : std::max(1, c.width / 64);
+  if (c.width % c.heads != 0)
+    throw input_error("{}: width {} cannot be split into {} heads", table.source, c.width, c.heads);
+  c.swiglu = table.has("blocks.0.mlp.w1.weight");
+  const auto& hidden = table.at(c.swiglu ? "blocks.0.mlp.w1.weight" : "blocks.0.mlp.fc1.weight");
+  require_rank(hidden, "mlp", 2, table);
+  c.mlp_hidden = static_cast<int>(hidden.shape[0]);
+  c.layer_scale = table.has("blocks.0.ls1.gamma");
+  c.distilled = table.has("dist_token");
+  if (table.has("reg_token")) {
+    require_rank(table.at("reg_token"), "reg_token", 3, table);
+    c.registers = static_cast<int>(table.at("reg_token").shape[1]);
+  }
+  c.classes = 0;
+  if (table.has("head.weight")) {
+    require_rank(table.at("head.weight"), "head.weight", 2, table);
+    c.classes = static_cast<int>(table.at("head.weight").shape[0]);
+  }
+  c.rope = !table.has("pos_embed");
+  if (!c.rope) {
+    require_rank(table.at("pos_embed"), "pos_embed", 3, table);
+    const int64_t rows = table.at("pos_embed").shape[1], named = c.distilled ? 2 : 1;
+    const auto side = rows > named ? side_of(rows - named) : 0;
+    if (side == 0) throw input_error("{}: pos_embed: expected {} rows and a square grid, found {} rows", table.source, named, rows);
+    c.image_size = static_cast<int>(side) * c.patch;
+  }
+
+  const auto& source = weights.source;
+  if (c.rope) {
+    c.eps = 1e-5;
+  } else if (source == "huggingface" && weights.family != "dinov2") {
+    c.eps = 1e-12;
+  }
+  if (source == "torchvision") {
+    c.position_rule = "align_corners";
+  } else if (source == "huggingface") {
+    c.position_rule = "plain";
+  } else if ((source == "dino" || source == "dinov2") && c.registers == 0) {
+    c.position_rule = "scale_offset";
+  }
+  return c;
+}
+
+void VitImpl::reset() {
+  const auto& c = config;
+  if (c.width % c.heads != 0) throw input_error("vit: width {} cannot be split into {} heads", c.width, c.heads);
+  if (c.rope && c.width / c.heads % 4 != 0) throw input_error("vit: rotary positions need heads of a width divisible by 4, found {}", c.width / c.heads);
+  const auto named = c.distilled ? 2 : 1;
+  const auto side = c.image_size / c.patch;
+  patch_embed = register_module("patch_embed", PatchEmbed(PatchEmbedOptions{c.patch, c.width}));
+  cls_token = register_parameter("cls_token", torch::zeros({1, 1, c.width}));
+  if (c.distilled) dist_token = register_parameter("dist_token", torch::zeros({1, 1, c.width}));
+  if (c.registers > 0) reg_token = register_parameter("reg_token", torch::zeros({1, c.registers, c.width}));
+  if (c.rope)
+    rope = register_module("rope", Rope(c.width / c.heads));
+  else
+    pos_embed = register_parameter("pos_embed", torch::zeros({1, side * side + named, c.width}));
+  blocks = register_module("blocks", torch::nn::ModuleList());
+  for (int i = 0; i < c.depth; ++i)
+    blocks->push_back(TransformerBlock(
+        TransformerBlockOptions{c.width, c.heads, c.mlp_hidden, c.eps, c.layer_scale, c.swiglu}));
+  norm = register_module("norm", torch::nn::LayerNorm(torch::nn::LayerNormOptions({c.width}).eps(c.eps)));
+  if (c.classes > 0) head = register_module("head", Linear(LinearOptions{c.width, c.classes}));
+  if (c.classes > 0 && c.distilled) head_dist = register_module("head_dist", Linear(LinearOptions{c.width, c.classes}));
+}
+
+Tensor VitImpl::positions(int64_t h, int64_t w) const {
+  const int64_t named = config.distilled ? 2 : 1;
+  const auto side = side_of(pos_embed.size(1) - named);
+  if (h == side && w == side) return pos_embed;
+  const auto grid = pos_embed.slice(1, named).transpose(1, 2).reshape({1, config.width, side, side});
+  const auto moved = resampled_positions(grid, h, w, config.position_rule).flatten(2).transpose(1, 2);  // (1, h*w, D)
+  return torch::cat({pos_embed.slice(1, 0, named), moved}, 1);
+}
+
+std::optional<RopeTable> VitImpl::rope_for(const Tensor& x) {
+  if (!config.rope) return std::nullopt;
+  return rope(x.size(2) / config.patch, x.size(3) / config.patch);
+}
+
+Tensor VitImpl::embed(const Tensor& x, Taps* taps) {
+  check_shape(x, {-1, 3, -1, -1}, "input of the vision transformer");
+  const auto B = x.size(0), h = x.size(2) / config.patch, w = x.size(3) / config.patch;
+  if (h == 0 || w == 0)
+    throw input_error("input of the vision transformer: expected at least one patch of {} pixels, found {} x {}", config.patch, x.size(2), x.size(3));
+  auto patches = patch_embed(x);  // (B, N, D)
+  if (taps) taps->offer("patch_embed", patches);
+  std::vector<Tensor> parts = {cls_token.expand({B, -1, -1})};
+  if (config.distilled) parts.push_back(dist_token.expand({B, -1, -1}));
+  if (!config.rope) {
+    const auto table = positions(h, w);
+    const auto named = static_cast<int64_t>(parts.size());
+    for (int64_t i = 0; i < named; ++i) parts[i] = parts[i] + table.slice(1, i, i + 1);
+    patches = patches + table.slice(1, named);
+  }
+  if (config.registers > 0) parts.push_back(reg_token.expand({B, -1, -1}));
+  parts.push_back(patches);
+  return torch::cat(parts, 1);  // (B, T, D)
+}
+
+Tensor VitImpl::run_blocks(Tensor tokens, const RopeTable* rope, Taps* taps) {
+  for (int i = 0; i < config.depth; ++i)
+    tokens = blocks[i]->as<TransformerBlock>()->forward(tokens, rope, taps, taps ? "block." + std::to_string(i) : std::string());
+  return tokens;
+}
+
+Tensor VitImpl::tokens(const Tensor& x, Taps* taps) {
+  if (taps) taps->check(tap_names(), "vision transformer");
+  const auto table = rope_for(x);
+  const auto normed = norm(run_blocks(embed(x, taps), table ? &*table : nullptr, taps));
+  if (taps) taps->offer("norm", normed);
+  return normed;
+}
+
+Tensor VitImpl::classify(const Tensor& tokens) {
+  if (config.classes == 0) throw input_error("this vision transformer is an encoder: it has no head that gives logits");
+  const auto first = head(tokens.select(1, 0));
+  return config.distilled ? (first + head_dist(tokens.select(1, 1))) / 2 : first;
+}
+
+Tensor VitImpl::forward(const Tensor& x, Taps* taps) { return classify(tokens(x, taps)); }
+
+Tensor VitImpl::forward_tokens(const Tensor& tokens, Taps* taps) {
+  if (config.rope) throw input_error("a vision transformer with rotary positions cannot run on a part of its tokens");
+  check_shape(tokens, {-1, -1, config.width}, "tokens");
+  const auto normed = norm(run_blocks(tokens, nullptr, taps));
+  if (taps) taps->offer("norm", normed);
+  return classify(normed);
+}
+
+std::vector<Tensor> VitImpl::intermediate(const Tensor& x, const std::vector<int>& layers, bool normed) {
+  const auto h = x.size(2) / config.patch, w = x.size(3) / config.patch;
+  auto stream = embed(x);
+  const auto table = rope_for(x);
+  std::vector<Tensor> maps;
+  int done = 0;
+  for (const int layer : layers) {
+    if (layer < done - 1 || layer >= config.depth)
+      throw input_error("taps: expected ascending block numbers in 0..{}, found {}", config.depth - 1, layer);
+    for (; done <= layer; ++done) stream = blocks[done]->as<TransformerBlock>()->forward(stream, table ? &*table : nullptr);
+    const auto patches = (normed ? norm(stream) : stream).slice(1, prefix_tokens());  // (B, N, D)
+    maps.push_back(patches.transpose(1, 2).unflatten(2, {h, w}));                     // (B, D, h, w)
+  }
+  return maps;
+}
+
+std::vector<std::string> VitImpl::tap_names() const {
+  std::vector<std::string> names = {"patch_embed"};
+  for (int i = 0; i < config.depth; ++i)
+    for (const char* part : {".norm1", ".attention", ".attention_out", ""}) names.push_back(fmt::format("block.{}{}", i, part));
+  names.push_back("norm");
+  return names;
+}
+
+void VitImpl::initialise(uint64_t seed) {
+  const torch::NoGradGuard no_grad;
+  auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+  for (auto& item : named_parameters()) {
+    auto& parameter = item.value();
+    if (parameter.dim() < 2) continue;  // norms, biases and layer scales begin as they are
+    parameter.normal_(0, 0.02, generator).clamp_(-0.04, 0.04);
+  }
+  patch_embed->proj->bias.zero_();
+}
+
+Vit vit_from_weights(const CanonicalWeights& weights, const VitConfig& config) {
+  auto table = weights.table;
+  Vit network(config);
+  if (config.rope && (config.rope_formula || !table.has("rope.periods")))
+    table.tensors["rope.periods"] = view_from_tensor(network->rope->periods);
+  load_state(*network, table, fmt::format("vision transformer of {}", table.source.empty() ? "memory" : table.source));
+  freeze(*network);
+  return network;
+}
+
+VitClassifier::VitClassifier(Vit network, ClassifierInfo info) : network_(std::move(network)) {
+  info_ = std::move(info);
+  info_.classes = network_->config.classes;
+  if (info_.classes == 0) throw input_error("{}: expected a classifier, found an encoder without a head", info_.name);
+}
+
+Tensor VitClassifier::logits(const Tensor& pixels, Taps* taps) { return network_->forward(normalised(pixels, info_.input), taps); }
+
+}  // namespace aha

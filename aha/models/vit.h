@@ -1,0 +1,90 @@
+// One vision transformer for all of them: ViT Ti/S/B/L, DeiT and distilled DeiT, DINO v1, DINOv2 with and without registers, DINOv3, and small relatives.
+//
+//   tokens = [class, (distillation), registers, patches];  position table added to class, distillation and patches, or RoPE in every attention;
+//   depth pre-norm blocks;  norm;  logits = head(class token), or the mean of head(class) and head_dist(distillation).
+//
+// The parameters' names are timm's, so that named_parameters() is the list of expected keys. A position table meets another input size by the rule of its source
+// (bicubic, but with different corners and antialiasing: the results differ visibly).
+#pragma once
+
+#include <torch/nn/modules/container/modulelist.h>
+
+#include "aha/base/options.h"
+#include "aha/models/classifier.h"
+#include "aha/nn/patch_embed.h"
+#include "aha/nn/transformer_block.h"
+#include "aha/weights/names.h"
+
+namespace aha {
+
+struct VitConfig {
+  int image_size = 224;  // of the position table; the network itself takes any size
+  int patch = 16;
+  int width = 192, depth = 12, heads = 3, mlp_hidden = 768;
+  int registers = 0;
+  int classes = 1000;  // 0 = an encoder without a head
+  bool distilled = false, layer_scale = false, swiglu = false;
+  bool rope = false;          // instead of a position table
+  bool rope_formula = false;  // periods from the formula even where the file stores its own (rounded to bf16 by DINOv3)
+  double eps = 1e-6;          // of every LayerNorm
+  std::string position_rule = "antialias";  // torchvision: align_corners; timm, DINOv2 with registers: antialias; Hugging Face: plain; DINO, DINOv2: scale_offset
+};
+Fields fields(VitConfig& config);
+
+// Sizes from the shapes, eps and position rule from the source. heads = width / 64 unless given.
+VitConfig vit_config_from_weights(const CanonicalWeights& weights, int heads = 0);
+
+struct VitImpl : torch::nn::Cloneable<VitImpl> {
+  explicit VitImpl(VitConfig config) : config(std::move(config)) { reset(); }
+  void reset() override;
+
+  // x (B, 3, H, W) normalised -> logits (B, C)
+  Tensor forward(const Tensor& x, Taps* taps = nullptr);
+
+  // The same in two steps, for callers that leave tokens out: (B, T, D) with positions, then any subset of the tokens that keeps the prefix.
+  Tensor embed(const Tensor& x, Taps* taps = nullptr);
+  Tensor forward_tokens(const Tensor& tokens, Taps* taps = nullptr);  // -> logits; not for RoPE, whose places are in the attention
+
+  Tensor tokens(const Tensor& x, Taps* taps = nullptr);  // (B, T, D) after the final norm
+  Tensor classify(const Tensor& tokens);                 // head of tokens that went through norm(): (B, T, D) -> (B, C)
+
+  // Patch tokens after the given blocks (0-based, ascending) as maps (B, D, h, w); with `normed` the final norm is applied to each.
+  std::vector<Tensor> intermediate(const Tensor& x, const std::vector<int>& layers, bool normed);
+
+  int prefix_tokens() const { return 1 + (config.distilled ? 1 : 0) + config.registers; }
+  std::vector<std::string> tap_names() const;
+  // Truncated normal of std 0.02 for every matrix and table, zero biases; the same seed gives the same numbers.
+  void initialise(uint64_t seed);
+
+  VitConfig config;
+  PatchEmbed patch_embed{nullptr};
+  Tensor cls_token, dist_token, reg_token, pos_embed;
+  Rope rope{nullptr};
+  torch::nn::ModuleList blocks;
+  torch::nn::LayerNorm norm{nullptr};
+  Linear head{nullptr}, head_dist{nullptr};
+
+ private:
+  Tensor positions(int64_t h, int64_t w) const;  // (1, rows, D) for this grid
+  Tensor run_blocks(Tensor tokens, const RopeTable* rope, Taps* taps);
+  std::optional<RopeTable> rope_for(const Tensor& x);
+};
+TORCH_MODULE(Vit);
+
+// Filled, frozen, in eval mode.
+Vit vit_from_weights(const CanonicalWeights& weights, const VitConfig& config);
+
+class VitClassifier : public Classifier {
+ public:
+  VitClassifier(Vit network, ClassifierInfo info);
+  Tensor logits(const Tensor& pixels, Taps* taps = nullptr) override;
+  std::vector<std::string> tap_names() const override { return network_->tap_names(); }
+  int prefix_tokens() const override { return network_->prefix_tokens(); }
+  Tensor class_rows() const override { return network_->head->weight; }
+  Vit& network() { return network_; }
+
+ private:
+  Vit network_;
+};
+
+}  // namespace aha
