@@ -1,4 +1,5 @@
-// Reads little-endian numbers and byte runs from the front of a span; running out is an input error that says where.
+// Reads little-endian numbers and byte runs from the front of a span; running out is an input error that says
+// where.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,8 @@ class ByteReader {
 
   std::span<const std::byte> take(uint64_t count) {
     if (count > left())
-      throw input_error("{} is cut off at byte {}: expected {} more bytes, found {}", what_, position_, count, left());
+      throw input_error("{} is cut off at byte {}: expected {} more bytes, found {}", what_, position_, count,
+                        left());
     const auto out = bytes_.subspan(position_, count);
     position_ += count;
     return out;
@@ -35,7 +37,8 @@ class ByteReader {
   std::string_view line() {
     const std::string_view rest(reinterpret_cast<const char*>(bytes_.data()) + position_, left());
     const size_t end = rest.find('\n');
-    if (end == rest.npos) throw input_error("{} is cut off at byte {}: a line does not end", what_, position_);
+    if (end == rest.npos)
+      throw input_error("{} is cut off at byte {}: a line does not end", what_, position_);
     position_ += end + 1;
     return rest.substr(0, end);
   }

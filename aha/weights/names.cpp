@@ -14,10 +14,13 @@ namespace {
 
 constexpr std::string_view kFamilyKey = "aha.family", kSourceKey = "aha.source";
 constexpr std::string_view kFamilies[] = {"vit", "deit_distilled", "dinov2", "dinov3", "convnext"};
-constexpr std::string_view kSources[] = {"torchvision", "timm", "huggingface", "dino", "dinov2", "dinov3", "meta", "aha"};
+constexpr std::string_view kSources[] = {"torchvision", "timm",   "huggingface", "dino",
+                                         "dinov2",      "dinov3", "meta",        "aha"};
 constexpr std::string_view kQkvWeight = ".attn.qkv.weight";
 
-std::vector<std::string> texts(std::span<const std::string_view> views) { return {views.begin(), views.end()}; }
+std::vector<std::string> texts(std::span<const std::string_view> views) {
+  return {views.begin(), views.end()};
+}
 
 TensorView view_from_bytes(DType dtype, std::vector<int64_t> shape, std::vector<std::byte> bytes) {
   auto owned = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
@@ -52,7 +55,8 @@ class Assembler {
   TensorView stacked() const {
     const bool bias = name_.ends_with(".bias");
     if (!has(Piece::kQuery) || !has(Piece::kValue) || (!has(Piece::kKey) && !bias))
-      throw input_error("{}: '{}' needs query, key and value; found only some of them", file_, printable(name_));
+      throw input_error("{}: '{}' needs query, key and value; found only some of them", file_,
+                        printable(name_));
     const TensorView& query = *pieces_.at(Piece::kQuery);
     std::vector<std::byte> bytes;
     for (const Piece piece : {Piece::kQuery, Piece::kKey, Piece::kValue}) {
@@ -62,9 +66,10 @@ class Assembler {
       }
       const TensorView& part = *pieces_.at(piece);
       if (part.dtype != query.dtype || part.shape != query.shape || part.shape.empty() || part.bytes.empty())
-        throw input_error("{}: '{}': expected query, key and value alike and not empty, found {} {} and {} {}", file_, printable(name_),
-                          name_of(query.dtype), text_from_shape(query.shape), name_of(part.dtype),
-                          text_from_shape(part.shape));
+        throw input_error(
+            "{}: '{}': expected query, key and value alike and not empty, found {} {} and {} {}", file_,
+            printable(name_), name_of(query.dtype), text_from_shape(query.shape), name_of(part.dtype),
+            text_from_shape(part.shape));
       bytes.insert(bytes.end(), part.bytes.begin(), part.bytes.end());
     }
     std::vector<int64_t> shape = query.shape;
@@ -76,8 +81,8 @@ class Assembler {
   TensorView masked(const TensorView& bias, const TensorView& mask) const {
     std::vector<float> values = floats_from_view(bias), factors = floats_from_view(mask);
     if (values.size() != factors.size() || values.size() % 3 != 0)
-      throw input_error("{}: '{}': expected a bias and a mask of three equal parts, found {} and {}", file_, printable(name_),
-                        text_from_shape(bias.shape), text_from_shape(mask.shape));
+      throw input_error("{}: '{}': expected a bias and a mask of three equal parts, found {} and {}", file_,
+                        printable(name_), text_from_shape(bias.shape), text_from_shape(mask.shape));
     const size_t third = values.size() / 3;
     if (std::any_of(factors.begin(), factors.end(), [](float f) { return std::isnan(f); }))
       for (size_t i = 0; i < factors.size(); ++i) factors[i] = i / third == 1 ? 0.0f : 1.0f;
@@ -86,9 +91,10 @@ class Assembler {
   }
 
   TensorView without_trailing_ones(TensorView view) const {
-    const size_t rank = name_.ends_with(".gamma")                                                        ? 1
-                        : name_.ends_with(".mlp.fc1.weight") || name_.ends_with(".mlp.fc2.weight") ? 2
-                                                                                                         : view.shape.size();
+    const size_t rank = name_.ends_with(".gamma") ? 1
+                        : name_.ends_with(".mlp.fc1.weight") || name_.ends_with(".mlp.fc2.weight")
+                            ? 2
+                            : view.shape.size();
     while (view.shape.size() > rank && view.shape.back() == 1) view.shape.pop_back();
     return view;
   }
@@ -113,14 +119,16 @@ void add_missing_qkv_biases(TensorTable& table) {
   for (const auto& [name, view] : table.tensors) {
     if (!name.ends_with(kQkvWeight) || view.shape.empty()) continue;
     const std::string bias = name.substr(0, name.size() - std::string_view("weight").size()) + "bias";
-    // The bytes of the weight are there, so its rows cannot ask for more memory than the file has, unless it has no columns.
+    // The bytes of the weight are there, so its rows cannot ask for more memory than the file has, unless it
+    // has no columns.
     if (!table.has(bias) && view.numel() > 0) missing[bias] = view.shape[0];
   }
   for (const auto& [name, length] : missing)
     table.tensors[name] = view_from_floats({length}, std::vector<float>(static_cast<size_t>(length)));
 }
 
-// timm's models with registers, and DeiT-3, add positions to patches only: a class row of zeros says the same.
+// timm's models with registers, and DeiT-3, add positions to patches only: a class row of zeros says the
+// same.
 void add_missing_class_row(TensorTable& table) {
   const auto found = table.tensors.find("pos_embed");
   if (found == table.tensors.end() || !table.has("cls_token") || table.has("dist_token")) return;
@@ -133,8 +141,8 @@ void add_missing_class_row(TensorTable& table) {
   found->second = view_from_bytes(old.dtype, {1, old.shape[1] + 1, old.shape[2]}, std::move(bytes));
 }
 
-std::string checked_choice(const std::string& found, std::span<const std::string_view> known, std::string_view what,
-                           std::string_view file) {
+std::string checked_choice(const std::string& found, std::span<const std::string_view> known,
+                           std::string_view what, std::string_view file) {
   if (std::find(known.begin(), known.end(), found) == known.end())
     throw input_error("{}: {}", printable(file, 300), unknown_name_error(what, found, texts(known)).what());
   return found;
@@ -143,7 +151,8 @@ std::string checked_choice(const std::string& found, std::span<const std::string
 }  // namespace
 
 CanonicalWeights canonical_from_any(const TensorTable& table) {
-  const auto family = table.metadata.find(std::string(kFamilyKey)), source = table.metadata.find(std::string(kSourceKey));
+  const auto family = table.metadata.find(std::string(kFamilyKey)),
+             source = table.metadata.find(std::string(kSourceKey));
   if (family != table.metadata.end() && source != table.metadata.end())
     return {table, checked_choice(family->second, kFamilies, "family", table.source),
             checked_choice(source->second, kSources, "source", table.source)};
@@ -152,12 +161,14 @@ CanonicalWeights canonical_from_any(const TensorTable& table) {
   std::map<std::string, const TensorView*, std::less<>> plain;
   for (const auto& [name, view] : table.tensors)
     if (!plain.try_emplace(plain_name(name), &view).second)
-      throw input_error("{}: two tensors are called '{}' once their prefixes are stripped", file, printable(plain_name(name)));
+      throw input_error("{}: two tensors are called '{}' once their prefixes are stripped", file,
+                        printable(plain_name(name)));
   const Dialect* dialect = find_dialect(plain);
   if (!dialect)
     throw input_error(
-        "{}: expected a ViT, DeiT, DINO or ConvNeXt with the tensor names of torchvision, timm, Hugging Face or Meta; found: {}", file,
-        list_some(table.names()));
+        "{}: expected a ViT, DeiT, DINO or ConvNeXt with the tensor names of torchvision, timm, Hugging Face "
+        "or Meta; found: {}",
+        file, list_some(table.names()));
 
   std::vector<std::pair<std::string, const Rule*>> patterns;
   for (const Rule& rule : dialect->rules) patterns.emplace_back(plain_name(rule.theirs), &rule);
@@ -170,14 +181,15 @@ CanonicalWeights canonical_from_any(const TensorTable& table) {
       if (!ours) continue;
       known = true;
       if (!ours->empty() && !found[*ours].try_emplace(rule->piece, view).second)
-        throw input_error("{}: '{}' is there under two names, one of them '{}'", file, printable(*ours), printable(name));
+        throw input_error("{}: '{}' is there under two names, one of them '{}'", file, printable(*ours),
+                          printable(name));
       break;
     }
     if (!known) leftovers.push_back(name);
   }
   if (!leftovers.empty())
-    throw input_error("{}: resembles a {} of {}, but {} tensors have no place in it: {}", file, dialect->family,
-                      dialect->source, leftovers.size(), list_some(leftovers));
+    throw input_error("{}: resembles a {} of {}, but {} tensors have no place in it: {}", file,
+                      dialect->family, dialect->source, leftovers.size(), list_some(leftovers));
 
   CanonicalWeights weights{{}, std::string(dialect->family), std::string(dialect->source)};
   weights.table.source = table.source;
@@ -195,7 +207,8 @@ namespace {
 
 TensorView third_of(const TensorView& view, int third, const std::string& name) {
   if (view.shape.empty() || view.shape[0] % 3 != 0)
-    throw input_error("'{}': expected three equal parts, found {}", printable(name), text_from_shape(view.shape));
+    throw input_error("'{}': expected three equal parts, found {}", printable(name),
+                      text_from_shape(view.shape));
   TensorView part = view;
   part.shape[0] /= 3;
   const size_t size = view.bytes.size() / 3;
@@ -205,19 +218,28 @@ TensorView third_of(const TensorView& view, int third, const std::string& name) 
 
 TensorView piece_of(const TensorView& view, Piece piece, const std::string& name) {
   switch (piece) {
-    case Piece::kWhole: return view;
-    case Piece::kQuery: return third_of(view, 0, name);
-    case Piece::kKey: return third_of(view, 1, name);
-    case Piece::kValue: return third_of(view, 2, name);
-    case Piece::kColumn: return reshaped(view, {view.numel(), 1, 1});
-    case Piece::kBiasMask: break;
+    case Piece::kWhole:
+      return view;
+    case Piece::kQuery:
+      return third_of(view, 0, name);
+    case Piece::kKey:
+      return third_of(view, 1, name);
+    case Piece::kValue:
+      return third_of(view, 2, name);
+    case Piece::kColumn:
+      return reshaped(view, {view.numel(), 1, 1});
+    case Piece::kBiasMask:
+      break;
   }
   std::vector<float> mask(static_cast<size_t>(view.numel()), 1.0f);
-  std::fill(mask.begin() + static_cast<ptrdiff_t>(mask.size() / 3), mask.begin() + static_cast<ptrdiff_t>(mask.size() / 3 * 2), 0.0f);
+  std::fill(mask.begin() + static_cast<ptrdiff_t>(mask.size() / 3),
+            mask.begin() + static_cast<ptrdiff_t>(mask.size() / 3 * 2), 0.0f);
   return view_from_floats(view.shape, std::move(mask));
 }
 
-bool is_third(Piece piece) { return piece == Piece::kQuery || piece == Piece::kKey || piece == Piece::kValue; }
+bool is_third(Piece piece) {
+  return piece == Piece::kQuery || piece == Piece::kKey || piece == Piece::kValue;
+}
 
 }  // namespace
 
@@ -236,17 +258,20 @@ TensorTable renamed_from_canonical(const CanonicalWeights& weights, std::string_
   TensorTable out;
   out.source = weights.table.source;
   for (const auto& [name, view] : weights.table.tensors) {
-    // Several rules may lead to one tensor: synonyms, of which the first counts, or thirds and masks, which belong together.
+    // Several rules may lead to one tensor: synonyms, of which the first counts, or thirds and masks, which
+    // belong together.
     std::optional<Piece> first;
     for (const Rule& rule : dialect->rules) {
       const auto theirs = rewritten(name, rule.ours, rule.theirs);
       if (!theirs) continue;
-      const bool belongs = !first || rule.piece == Piece::kBiasMask || (is_third(*first) && is_third(rule.piece));
+      const bool belongs =
+          !first || rule.piece == Piece::kBiasMask || (is_third(*first) && is_third(rule.piece));
       if (belongs) out.tensors[*theirs] = piece_of(view, rule.piece, name);
       if (!first) first = rule.piece;
     }
     if (!first)
-      throw input_error("'{}' has no name in the {} dialect of a {}", printable(name), dialect_name, weights.family);
+      throw input_error("'{}' has no name in the {} dialect of a {}", printable(name), dialect_name,
+                        weights.family);
   }
   return out;
 }
@@ -268,13 +293,15 @@ void check_keys(const TensorTable& table, const std::map<std::string, std::vecto
 
   std::vector<std::string> parts;
   if (!missing.empty()) parts.push_back(fmt::format("{} missing: {}", missing.size(), list_some(missing)));
-  if (!unexpected.empty()) parts.push_back(fmt::format("{} unexpected: {}", unexpected.size(), list_some(unexpected)));
+  if (!unexpected.empty())
+    parts.push_back(fmt::format("{} unexpected: {}", unexpected.size(), list_some(unexpected)));
   if (!different.empty()) {
     const size_t count = different.size();
     different.resize(std::min<size_t>(count, 3));
     parts.push_back(fmt::format("{} of another shape: {}", count, fmt::join(different, "; ")));
   }
-  throw input_error("{}: not the tensors of {}: {}", printable(table.source, 300), network, fmt::join(parts, "; "));
+  throw input_error("{}: not the tensors of {}: {}", printable(table.source, 300), network,
+                    fmt::join(parts, "; "));
 }
 
 }  // namespace aha

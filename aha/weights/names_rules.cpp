@@ -7,9 +7,12 @@
 namespace aha {
 namespace {
 
-// "vit.", "deit." and so on are Hugging Face's names of the network inside a classifier; its bare encoders lack them.
+// "vit.", "deit." and so on are Hugging Face's names of the network inside a classifier; its bare encoders
+// lack them.
 constexpr std::string_view kWrappingPrefixes[] = {
-    "module.", "_orig_mod.", "backbone.", "model.", "vit.", "deit.", "convnext.", "dinov2.", "dinov2_with_registers.",
+    "module.",     "_orig_mod.", "backbone.",
+    "model.",      "vit.",       "deit.",
+    "convnext.",   "dinov2.",    "dinov2_with_registers.",
     "dinov3_vit.",
 };
 
@@ -79,34 +82,44 @@ const Rules kProjectionHeads = {
     {"ibot_head.**", ""},
 };
 
-const Rules kTimmVit = joined({kTimmEmbeddings, kTimmBlocks, kTimmMlp, kLayerScale, kTimmGamma, kHead,
-                               {{"reg_token", "reg_token"}}});
-const Rules kTimmDistilled = joined({kTimmVit, {{"dist_token", "dist_token"}, {"head_dist.*", "head_dist.*"}}});
+const Rules kTimmVit = joined(
+    {kTimmEmbeddings, kTimmBlocks, kTimmMlp, kLayerScale, kTimmGamma, kHead, {{"reg_token", "reg_token"}}});
+const Rules kTimmDistilled =
+    joined({kTimmVit, {{"dist_token", "dist_token"}, {"head_dist.*", "head_dist.*"}}});
 const Rules kDino = joined({kTimmEmbeddings, kTimmBlocks, kTimmMlp, kProjectionHeads});
 
-const Rules kDinov2 = joined({kTimmEmbeddings, kTimmBlocks, kTimmMlp, kLayerScale, kProjectionHeads,
-                              {{"register_tokens", "reg_token"}, {"mask_token", ""}}});
-const Rules kTimmDinov2 = joined({kTimmEmbeddings, kTimmBlocks, kTimmMlp, kLayerScale, kTimmGamma,
-                                  {{"reg_token", "reg_token"}}});
-
-const Rules kDinov3 = joined({kTimmEmbeddings,
+const Rules kDinov2 = joined({kTimmEmbeddings,
                               kTimmBlocks,
                               kTimmMlp,
                               kLayerScale,
                               kProjectionHeads,
-                              {{"storage_tokens", "reg_token"},
-                               {"rope_embed.periods", "rope.periods"},
-                               {"blocks.{i}.attn.qkv.bias_mask", "blocks.{i}.attn.qkv.bias", Piece::kBiasMask},
-                               {"blocks.{i}.mlp.w1.*", "blocks.{i}.mlp.w1.*"},
-                               {"blocks.{i}.mlp.w2.*", "blocks.{i}.mlp.w2.*"},
-                               {"blocks.{i}.mlp.w3.*", "blocks.{i}.mlp.w3.*"},
-                               {"mask_token", ""},
-                               {"local_cls_norm.*", ""}}});
+                              {{"register_tokens", "reg_token"}, {"mask_token", ""}}});
+const Rules kTimmDinov2 =
+    joined({kTimmEmbeddings, kTimmBlocks, kTimmMlp, kLayerScale, kTimmGamma, {{"reg_token", "reg_token"}}});
 
-const Rules kTimmDinov3Common = joined({{{"blocks.{i}.attn.q_bias", "blocks.{i}.attn.qkv.bias", Piece::kQuery},
-                                         {"blocks.{i}.attn.v_bias", "blocks.{i}.attn.qkv.bias", Piece::kValue}},
-                                        kTimmEmbeddings, kTimmBlocks, kTimmGamma, kLayerScale,
-                                        {{"reg_token", "reg_token"}}});
+const Rules kDinov3 =
+    joined({kTimmEmbeddings,
+            kTimmBlocks,
+            kTimmMlp,
+            kLayerScale,
+            kProjectionHeads,
+            {{"storage_tokens", "reg_token"},
+             {"rope_embed.periods", "rope.periods"},
+             {"blocks.{i}.attn.qkv.bias_mask", "blocks.{i}.attn.qkv.bias", Piece::kBiasMask},
+             {"blocks.{i}.mlp.w1.*", "blocks.{i}.mlp.w1.*"},
+             {"blocks.{i}.mlp.w2.*", "blocks.{i}.mlp.w2.*"},
+             {"blocks.{i}.mlp.w3.*", "blocks.{i}.mlp.w3.*"},
+             {"mask_token", ""},
+             {"local_cls_norm.*", ""}}});
+
+const Rules kTimmDinov3Common =
+    joined({{{"blocks.{i}.attn.q_bias", "blocks.{i}.attn.qkv.bias", Piece::kQuery},
+             {"blocks.{i}.attn.v_bias", "blocks.{i}.attn.qkv.bias", Piece::kValue}},
+            kTimmEmbeddings,
+            kTimmBlocks,
+            kTimmGamma,
+            kLayerScale,
+            {{"reg_token", "reg_token"}}});
 const Rules kTimmDinov3 = joined({kTimmDinov3Common, kTimmMlp});
 const Rules kTimmDinov3Swiglu = joined({kTimmDinov3Common,
                                         {{"blocks.{i}.mlp.fc1_g.*", "blocks.{i}.mlp.w1.*"},
@@ -339,27 +352,70 @@ std::string expanded(std::string_view pattern, const Bindings& bound) {
 const std::vector<Dialect>& dialects() {
   static const std::vector<Dialect> list = {
       {"torchvision", "torchvision", "vit", {"conv_proj.weight", "class_token"}, {}, kTorchvisionVit},
-      {"torchvision", "torchvision", "convnext", {"features.0.0.weight", "features.1.0.layer_scale"}, {}, kTorchvisionConvnext},
+      {"torchvision",
+       "torchvision",
+       "convnext",
+       {"features.0.0.weight", "features.1.0.layer_scale"},
+       {},
+       kTorchvisionConvnext},
       {"timm", "timm", "convnext", {"stem.0.weight", "stages.0.blocks.0.conv_dw.weight"}, {}, kTimmConvnext},
       {"meta", "meta", "convnext", {"downsample_layers.0.0.weight"}, {}, kMetaConvnext},
-      {"huggingface", "huggingface", "convnext", {"encoder.stages.0.layers.0.dwconv.weight"}, {}, kHuggingConvnext},
+      {"huggingface",
+       "huggingface",
+       "convnext",
+       {"encoder.stages.0.layers.0.dwconv.weight"},
+       {},
+       kHuggingConvnext},
 
-      {"huggingface", "huggingface", "deit_distilled",
-       {"embeddings.distillation_token", "encoder.layer.0.layernorm_before.weight"}, {}, hugging_distilled(kHuggingVit)},
-      {"huggingface-v5", "huggingface", "deit_distilled",
-       {"embeddings.distillation_token", "layers.0.layernorm_before.weight"}, {}, hugging_distilled(kHuggingVit5)},
+      {"huggingface",
+       "huggingface",
+       "deit_distilled",
+       {"embeddings.distillation_token", "encoder.layer.0.layernorm_before.weight"},
+       {},
+       hugging_distilled(kHuggingVit)},
+      {"huggingface-v5",
+       "huggingface",
+       "deit_distilled",
+       {"embeddings.distillation_token", "layers.0.layernorm_before.weight"},
+       {},
+       hugging_distilled(kHuggingVit5)},
       {"huggingface", "huggingface", "vit", {"encoder.layer.0.layernorm_before.weight"}, {}, kHuggingVit},
       {"huggingface-v5", "huggingface", "vit", {"layers.0.layernorm_before.weight"}, {}, kHuggingVit5},
       {"huggingface", "huggingface", "dinov2", {"encoder.layer.0.layer_scale1.lambda1"}, {}, kHuggingDinov2},
-      {"huggingface-swiglu", "huggingface", "dinov3", {"layer.0.layer_scale1.lambda1", "layer.0.mlp.gate_proj.weight"}, {}, kHuggingDinov3Swiglu},
+      {"huggingface-swiglu",
+       "huggingface",
+       "dinov3",
+       {"layer.0.layer_scale1.lambda1", "layer.0.mlp.gate_proj.weight"},
+       {},
+       kHuggingDinov3Swiglu},
       {"huggingface", "huggingface", "dinov3", {"layer.0.layer_scale1.lambda1"}, {}, kHuggingDinov3},
 
       {"dinov3", "dinov3", "dinov3", {"patch_embed.proj.weight", "storage_tokens"}, {}, kDinov3},
       {"dinov3", "dinov3", "dinov3", {"patch_embed.proj.weight", "rope_embed.periods"}, {}, kDinov3},
-      {"timm-swiglu", "timm", "dinov3", {"patch_embed.proj.weight", "blocks.0.mlp.fc1_g.weight"}, {"pos_embed"}, kTimmDinov3Swiglu},
-      {"timm", "timm", "dinov3", {"patch_embed.proj.weight", "blocks.0.norm1.weight"}, {"pos_embed"}, kTimmDinov3},
-      {"dinov2", "dinov2", "dinov2", {"patch_embed.proj.weight", "blocks.0.ls1.gamma", "mask_token"}, {}, kDinov2},
-      {"timm", "timm", "dinov2", {"patch_embed.proj.weight", "blocks.0.ls1.gamma"}, {"head.weight"}, kTimmDinov2},
+      {"timm-swiglu",
+       "timm",
+       "dinov3",
+       {"patch_embed.proj.weight", "blocks.0.mlp.fc1_g.weight"},
+       {"pos_embed"},
+       kTimmDinov3Swiglu},
+      {"timm",
+       "timm",
+       "dinov3",
+       {"patch_embed.proj.weight", "blocks.0.norm1.weight"},
+       {"pos_embed"},
+       kTimmDinov3},
+      {"dinov2",
+       "dinov2",
+       "dinov2",
+       {"patch_embed.proj.weight", "blocks.0.ls1.gamma", "mask_token"},
+       {},
+       kDinov2},
+      {"timm",
+       "timm",
+       "dinov2",
+       {"patch_embed.proj.weight", "blocks.0.ls1.gamma"},
+       {"head.weight"},
+       kTimmDinov2},
       {"timm", "timm", "deit_distilled", {"patch_embed.proj.weight", "dist_token"}, {}, kTimmDistilled},
       {"timm", "timm", "vit", {"patch_embed.proj.weight", "head.weight"}, {}, kTimmVit},
       {"dino", "dino", "vit", {"patch_embed.proj.weight", "pos_embed"}, {}, kDino},

@@ -30,9 +30,9 @@ struct Rule {
 };
 
 struct Dialect {
-  std::string_view name;    // as renamed_from_canonical takes it
-  std::string_view source;  // CanonicalWeights::source
-  std::string_view family;  // CanonicalWeights::family
+  std::string_view name;                // as renamed_from_canonical takes it
+  std::string_view source;              // CanonicalWeights::source
+  std::string_view family;              // CanonicalWeights::family
   std::vector<std::string_view> has;    // recognised by these names, all of them ...
   std::vector<std::string_view> lacks;  // ... without any of these
   std::vector<Rule> rules;              // the first that matches counts
@@ -41,7 +41,8 @@ struct Dialect {
 // In the order in which they are tried.
 const std::vector<Dialect>& dialects();
 
-// The name (or pattern) without the prefixes of wrappers ("module.vit."), and with the chunks that DINOv2 may group its blocks in ("blocks.0.3.") taken out.
+// The name (or pattern) without the prefixes of wrappers ("module.vit."), and with the chunks that DINOv2 may
+// group its blocks in ("blocks.0.3.") taken out.
 std::string plain_name(std::string_view name);
 
 // `name` written after `from`, rewritten after `to`; nothing where it does not match.

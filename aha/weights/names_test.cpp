@@ -74,7 +74,9 @@ Shapes encoder_shapes() {
 Shapes dinov2_shapes() {
   Shapes shapes = encoder_shapes();
   shapes["reg_token"] = {1, 4, D};
-  for (const char* name : {"blocks.0.ls1.gamma", "blocks.0.ls2.gamma", "blocks.1.ls1.gamma", "blocks.1.ls2.gamma"}) shapes[name] = {D};
+  for (const char* name :
+       {"blocks.0.ls1.gamma", "blocks.0.ls2.gamma", "blocks.1.ls1.gamma", "blocks.1.ls2.gamma"})
+    shapes[name] = {D};
   return shapes;
 }
 
@@ -181,23 +183,28 @@ TEST(Names, TheDialectsSpellTheNamesOfTheirFiles) {
   const CanonicalWeights vit{filled(vit_shapes()), "vit", "timm"};
   const auto torchvision = renamed_from_canonical(vit, "torchvision");
   EXPECT_EQ(torchvision.tensors.size(), 8u + 12 * 2);
-  for (const char* name : {"class_token", "conv_proj.bias", "encoder.pos_embedding", "encoder.ln.weight", "heads.head.bias",
-                           "encoder.layers.encoder_layer_1.self_attention.in_proj_weight", "encoder.layers.encoder_layer_1.mlp.3.weight"})
+  for (const char* name : {"class_token", "conv_proj.bias", "encoder.pos_embedding", "encoder.ln.weight",
+                           "heads.head.bias", "encoder.layers.encoder_layer_1.self_attention.in_proj_weight",
+                           "encoder.layers.encoder_layer_1.mlp.3.weight"})
     EXPECT_TRUE(torchvision.has(name)) << name;
   const auto hub = renamed_from_canonical(vit, "huggingface");
   EXPECT_EQ(hub.tensors.size(), 8u + 16 * 2);
-  for (const char* name : {"vit.embeddings.patch_embeddings.projection.weight", "vit.encoder.layer.1.attention.attention.key.bias",
-                           "vit.encoder.layer.1.attention.output.dense.weight", "vit.encoder.layer.1.output.dense.weight", "classifier.weight"})
+  for (const char* name : {"vit.embeddings.patch_embeddings.projection.weight",
+                           "vit.encoder.layer.1.attention.attention.key.bias",
+                           "vit.encoder.layer.1.attention.output.dense.weight",
+                           "vit.encoder.layer.1.output.dense.weight", "classifier.weight"})
     EXPECT_TRUE(hub.has(name)) << name;
   EXPECT_TRUE(renamed_from_canonical(vit, "huggingface-v5").has("vit.layers.1.attention.o_proj.weight"));
   const CanonicalWeights distilled{filled(distilled_shapes()), "deit_distilled", "timm"};
-  EXPECT_TRUE(renamed_from_canonical(distilled, "huggingface").has("deit.encoder.layer.0.layernorm_before.weight"));
+  EXPECT_TRUE(
+      renamed_from_canonical(distilled, "huggingface").has("deit.encoder.layer.0.layernorm_before.weight"));
 
   const CanonicalWeights convnext{filled(convnext_shapes()), "convnext", "timm"};
   const auto features = renamed_from_canonical(convnext, "torchvision");
   EXPECT_EQ(features.at("features.5.1.layer_scale").shape, (std::vector<int64_t>{4, 1, 1}));
   EXPECT_EQ(features.at("features.6.1.weight").shape, (std::vector<int64_t>{5, 4, 2, 2}));
-  EXPECT_THAT([&] { renamed_from_canonical(vit, "keras"); }, ThrowsMessage<Error>(HasSubstr("unknown dialect of a vit 'keras'")));
+  EXPECT_THAT([&] { renamed_from_canonical(vit, "keras"); },
+              ThrowsMessage<Error>(HasSubstr("unknown dialect of a vit 'keras'")));
 }
 
 TEST(Names, QueryKeyAndValueAreStackedInThisOrder) {
@@ -207,11 +214,14 @@ TEST(Names, QueryKeyAndValueAreStackedInThisOrder) {
   hub.tensors["vit.encoder.layer.0.attention.attention.value.bias"] = view_from_floats({D}, {9, 10, 11, 12});
   EXPECT_THAT(floats_from_view(canonical_from_any(hub).table.at("blocks.0.attn.qkv.bias")),
               testing::ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12));
-  hub.tensors["vit.encoder.layer.0.attention.attention.key.bias"] = view_from_floats({D + 1}, {5, 6, 7, 8, 9});
-  EXPECT_THAT([&] { canonical_from_any(hub); }, ThrowsMessage<Error>(AllOf(HasSubstr("blocks.0.attn.qkv.bias"), HasSubstr("[5]"))));
+  hub.tensors["vit.encoder.layer.0.attention.attention.key.bias"] =
+      view_from_floats({D + 1}, {5, 6, 7, 8, 9});
+  EXPECT_THAT([&] { canonical_from_any(hub); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("blocks.0.attn.qkv.bias"), HasSubstr("[5]"))));
   hub.tensors.erase("vit.encoder.layer.0.attention.attention.key.bias");
   hub.tensors.erase("vit.encoder.layer.0.attention.attention.key.weight");
-  EXPECT_THAT([&] { canonical_from_any(hub); }, ThrowsMessage<Error>(HasSubstr("needs query, key and value")));
+  EXPECT_THAT([&] { canonical_from_any(hub); },
+              ThrowsMessage<Error>(HasSubstr("needs query, key and value")));
 }
 
 TEST(Names, Dinov3BiasesAreMultipliedByTheirMask) {
@@ -237,8 +247,10 @@ TEST(Names, Dinov3BiasesAreMultipliedByTheirMask) {
 
 TEST(Names, AMissingQkvBiasIsZero) {
   auto timm = renamed_from_canonical({filled(dinov3_shapes(false)), "dinov3", "timm"}, "timm");
-  for (const char* name : {"blocks.0.attn.q_bias", "blocks.0.attn.v_bias"}) ASSERT_EQ(timm.tensors.erase(name), 1u);
-  EXPECT_EQ(floats_from_view(canonical_from_any(timm).table.at("blocks.0.attn.qkv.bias")), std::vector<float>(3 * D, 0.0f));
+  for (const char* name : {"blocks.0.attn.q_bias", "blocks.0.attn.v_bias"})
+    ASSERT_EQ(timm.tensors.erase(name), 1u);
+  EXPECT_EQ(floats_from_view(canonical_from_any(timm).table.at("blocks.0.attn.qkv.bias")),
+            std::vector<float>(3 * D, 0.0f));
 }
 
 TEST(Names, OldTorchvisionMlpNamesAreAccepted) {
@@ -246,34 +258,41 @@ TEST(Names, OldTorchvisionMlpNamesAreAccepted) {
   TensorTable old;
   for (const auto& [name, view] : renamed_from_canonical(ours, "torchvision").tensors) {
     std::string renamed = name;
-    for (const auto& [from, to] : {std::pair{".mlp.0.", ".mlp.linear_1."}, std::pair{".mlp.3.", ".mlp.linear_2."}})
-      if (const size_t at = renamed.find(from); at != renamed.npos) renamed.replace(at, std::string_view(from).size(), to);
+    for (const auto& [from, to] :
+         {std::pair{".mlp.0.", ".mlp.linear_1."}, std::pair{".mlp.3.", ".mlp.linear_2."}})
+      if (const size_t at = renamed.find(from); at != renamed.npos)
+        renamed.replace(at, std::string_view(from).size(), to);
     old.tensors[renamed] = view;
   }
   expect_equal(canonical_from_any(old).table, ours.table);
-  old.tensors["encoder.layers.encoder_layer_0.mlp.0.weight"] = old.at("encoder.layers.encoder_layer_0.mlp.linear_1.weight");
+  old.tensors["encoder.layers.encoder_layer_0.mlp.0.weight"] =
+      old.at("encoder.layers.encoder_layer_0.mlp.linear_1.weight");
   EXPECT_THAT([&] { canonical_from_any(old); }, ThrowsMessage<Error>(HasSubstr("under two names")));
 }
 
 TEST(Names, WrappersAreStripped) {
   const auto encoder = filled(encoder_shapes());
   TensorTable wrapped;
-  for (const auto& [name, view] : encoder.tensors) wrapped.tensors["module.backbone._orig_mod." + name] = view;
+  for (const auto& [name, view] : encoder.tensors)
+    wrapped.tensors["module.backbone._orig_mod." + name] = view;
   wrapped.tensors["module.head.mlp.0.weight"] = view_from_floats({1}, {0});
   wrapped.tensors["module.head.last_layer.weight_g"] = view_from_floats({1}, {0});
   const auto dino = canonical_from_any(wrapped);
   EXPECT_EQ(dino.source, "dino");
   expect_equal(dino.table, encoder);
   wrapped.tensors["cls_token"] = encoder.at("cls_token");
-  EXPECT_THAT([&] { canonical_from_any(wrapped); }, ThrowsMessage<Error>(HasSubstr("two tensors are called 'cls_token'")));
+  EXPECT_THAT([&] { canonical_from_any(wrapped); },
+              ThrowsMessage<Error>(HasSubstr("two tensors are called 'cls_token'")));
 
   TensorTable nested;  // recent transformers
-  for (const auto& [name, view] : renamed_from_canonical({filled(dinov3_shapes(false)), "dinov3", "huggingface"}, "huggingface").tensors)
+  for (const auto& [name, view] :
+       renamed_from_canonical({filled(dinov3_shapes(false)), "dinov3", "huggingface"}, "huggingface").tensors)
     nested.tensors[name.starts_with("layer.") ? "model." + name : name] = view;
   EXPECT_EQ(canonical_from_any(nested).family, "dinov3");
 
   TensorTable bare;  // a ViTModel: no prefix, a pooler
-  for (const auto& [name, view] : renamed_from_canonical({encoder, "vit", "huggingface"}, "huggingface").tensors)
+  for (const auto& [name, view] :
+       renamed_from_canonical({encoder, "vit", "huggingface"}, "huggingface").tensors)
     bare.tensors[name.substr(4)] = view;
   bare.tensors["pooler.dense.weight"] = view_from_floats({1}, {0});
   expect_equal(canonical_from_any(bare).table, encoder);
@@ -308,7 +327,8 @@ TEST(Names, APositionTableWithoutClassRowGetsARowOfZeros) {
 TEST(Names, PointwiseConvolutionsBecomeLinearLayers) {
   auto table = filled(convnext_shapes());
   table.tensors["stages.0.blocks.0.mlp.fc1.weight"].shape = {8, 2, 1, 1};
-  EXPECT_EQ(canonical_from_any(table).table.at("stages.0.blocks.0.mlp.fc1.weight").shape, (std::vector<int64_t>{8, 2}));
+  EXPECT_EQ(canonical_from_any(table).table.at("stages.0.blocks.0.mlp.fc1.weight").shape,
+            (std::vector<int64_t>{8, 2}));
 }
 
 TEST(Names, UnknownTensorsAreRefusedByName) {
@@ -316,16 +336,21 @@ TEST(Names, UnknownTensorsAreRefusedByName) {
   table.tensors["pre_logits.fc.weight"] = view_from_floats({1}, {0});
   table.tensors["blocks.0.attn.q_norm.weight"] = view_from_floats({1}, {0});
   EXPECT_THAT([&] { canonical_from_any(table); },
-              ThrowsMessage<Error>(AllOf(HasSubstr("net.pth"), HasSubstr("a vit of timm"), HasSubstr("2 tensors"),
-                                         HasSubstr("pre_logits.fc.weight"), HasSubstr("blocks.0.attn.q_norm.weight"))));
-  EXPECT_THAT([&] { canonical_from_any(filled({{"layer1.0.conv1.weight", {1}}})); },
-              ThrowsMessage<Error>(HasSubstr("layer1.0.conv1.weight")));
+              ThrowsMessage<Error>(AllOf(HasSubstr("net.pth"), HasSubstr("a vit of timm"),
+                                         HasSubstr("2 tensors"), HasSubstr("pre_logits.fc.weight"),
+                                         HasSubstr("blocks.0.attn.q_norm.weight"))));
+  EXPECT_THAT(
+      [&] {
+        canonical_from_any(filled({{"layer1.0.conv1.weight", {1}}}));
+      },
+      ThrowsMessage<Error>(HasSubstr("layer1.0.conv1.weight")));
   EXPECT_THROW(canonical_from_any({}), Error);
 }
 
 TEST(Names, WrittenCanonicalFilesKeepFamilyAndSource) {
   const std::string path = testing::TempDir() + "/canonical.safetensors";
-  const auto weights = canonical_from_any(renamed_from_canonical({filled(vit_shapes()), "vit", "timm"}, "huggingface"));
+  const auto weights =
+      canonical_from_any(renamed_from_canonical({filled(vit_shapes()), "vit", "timm"}, "huggingface"));
   write_safetensors(path, weights.table);
   const auto back = canonical_from_any(read_safetensors(path));
   EXPECT_EQ(back.source, "huggingface");
@@ -359,8 +384,9 @@ TEST(CheckKeys, SaysWhatIsMissingUnexpectedAndMisshapen) {
   table.tensors["extra"] = view_from_floats({1}, {0});
   table.tensors["head.weight"].shape = {4, 5};
   EXPECT_THAT([&] { check_keys(table, expected, "vit_test"); },
-              ThrowsMessage<Error>(AllOf(HasSubstr("net.pth"), HasSubstr("vit_test"), HasSubstr("1 missing: norm.bias"),
-                                         HasSubstr("1 unexpected: extra"), HasSubstr("'head.weight' expected [5, 4], found [4, 5]"))));
+              ThrowsMessage<Error>(AllOf(HasSubstr("net.pth"), HasSubstr("vit_test"),
+                                         HasSubstr("1 missing: norm.bias"), HasSubstr("1 unexpected: extra"),
+                                         HasSubstr("'head.weight' expected [5, 4], found [4, 5]"))));
 }
 
 }  // namespace

@@ -30,8 +30,8 @@ struct Header {
   std::optional<std::map<std::string, std::string>> metadata;
 };
 
-// Takes the header as the events of a JSON parser: what is not the one allowed shape is refused where it begins, so nothing deep or large is
-// ever built.
+// Takes the header as the events of a JSON parser: what is not the one allowed shape is refused where it
+// begins, so nothing deep or large is ever built.
 class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit HeaderReader(std::string_view file) : file_(file) {}
@@ -39,7 +39,9 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
 
   bool start_object(size_t) override {
     switch (at_) {
-      case At::kStart: at_ = At::kTop; return true;
+      case At::kStart:
+        at_ = At::kTop;
+        return true;
       case At::kEntryValue:
         if (name_ == kMetadataKey) {
           header_.metadata.emplace();
@@ -48,7 +50,8 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
           at_ = At::kEntry;
         }
         return true;
-      default: throw wrong("an object");
+      default:
+        throw wrong("an object");
     }
   }
 
@@ -66,9 +69,15 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     if (key.size() > kMostNameBytes)
       throw refused("expected names of at most {} bytes, found one of {}", kMostNameBytes, key.size());
     switch (at_) {
-      case At::kTop: begin_entry(key); break;
-      case At::kMetadata: begin_metadata(key); break;
-      default: begin_field(key); break;
+      case At::kTop:
+        begin_entry(key);
+        break;
+      case At::kMetadata:
+        begin_metadata(key);
+        break;
+      default:
+        begin_field(key);
+        break;
     }
     return true;
   }
@@ -78,7 +87,8 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
       (*header_.metadata)[metadata_key_] = std::move(text);
       at_ = At::kMetadata;
     } else if (at_ == At::kDType) {
-      entry_->dtype = dtype_from_name(text, fmt::format("{}: tensor '{}'", printable(file_, 300), printable(name_)));
+      entry_->dtype =
+          dtype_from_name(text, fmt::format("{}: tensor '{}'", printable(file_, 300), printable(name_)));
       at_ = At::kEntry;
     } else {
       throw wrong("a string");
@@ -127,7 +137,9 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   bool null() override { throw wrong("null"); }
   bool boolean(bool) override { throw wrong("true or false"); }
   bool number_integer(number_integer_t) override { throw wrong("a negative number"); }
-  bool number_float(number_float_t, const string_t&) override { throw wrong("a number that is no 64-bit integer"); }
+  bool number_float(number_float_t, const string_t&) override {
+    throw wrong("a number that is no 64-bit integer");
+  }
   bool binary(binary_t&) override { throw wrong("binary data"); }
   bool parse_error(size_t position, const std::string&, const nlohmann::json::exception& error) override {
     throw refused("the header is not valid JSON at byte {}: {}", position, error.what());
@@ -135,11 +147,23 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
 
  private:
   enum class At {
-    kStart, kTop, kEntryValue, kEntry, kDType, kShape, kShapeItems, kOffsets, kOffsetItems, kMetadata, kMetadataValue, kEnd
+    kStart,
+    kTop,
+    kEntryValue,
+    kEntry,
+    kDType,
+    kShape,
+    kShapeItems,
+    kOffsets,
+    kOffsetItems,
+    kMetadata,
+    kMetadataValue,
+    kEnd
   };
 
   void begin_entry(const std::string& key) {
-    if (header_.entries.size() >= kMostTensors) throw refused("expected at most {} tensors, found more", kMostTensors);
+    if (header_.entries.size() >= kMostTensors)
+      throw refused("expected at most {} tensors, found more", kMostTensors);
     name_ = key;
     if (key == kMetadataKey) {
       if (header_.metadata) throw refused("{} occurs twice", kMetadataKey);
@@ -179,15 +203,23 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
 
   const char* expected() const {
     switch (at_) {
-      case At::kStart: return "an object";
-      case At::kEntryValue: return "an object";
-      case At::kDType: return "the name of an element type";
-      case At::kShape: return "an array of sides";
-      case At::kOffsets: return "an array of two offsets";
+      case At::kStart:
+        return "an object";
+      case At::kEntryValue:
+        return "an object";
+      case At::kDType:
+        return "the name of an element type";
+      case At::kShape:
+        return "an array of sides";
+      case At::kOffsets:
+        return "an array of two offsets";
       case At::kShapeItems:
-      case At::kOffsetItems: return "non-negative integers";
-      case At::kMetadataValue: return "text";
-      default: return "nothing more";
+      case At::kOffsetItems:
+        return "non-negative integers";
+      case At::kMetadataValue:
+        return "text";
+      default:
+        return "nothing more";
     }
   }
 
@@ -216,9 +248,11 @@ std::optional<uint64_t> bytes_of(std::span<const int64_t> shape, DType dtype) {
 }
 
 Header read_header(std::string_view text, std::string_view file) {
-  if (!text.starts_with('{')) throw input_error("{}: expected a header that begins with '{{'", printable(file, 300));
+  if (!text.starts_with('{'))
+    throw input_error("{}: expected a header that begins with '{{'", printable(file, 300));
   // The parser takes a zero byte for the end of its input; in JSON there is none.
-  if (text.find('\0') != text.npos) throw input_error("{}: the header holds a zero byte", printable(file, 300));
+  if (text.find('\0') != text.npos)
+    throw input_error("{}: the header holds a zero byte", printable(file, 300));
   HeaderReader reader(file);
   nlohmann::json::sax_parse(text.begin(), text.end(), &reader);
   return reader.take();
@@ -239,10 +273,11 @@ TensorTable safetensors_from_bytes(std::span<const std::byte> bytes, std::shared
     throw input_error("{}: expected a safetensors file of at least 8 bytes, found {}", file, bytes.size());
   std::memcpy(&header_size, bytes.data(), sizeof(header_size));
   if (header_size > kMostHeaderBytes)
-    throw input_error("{}: expected a header of at most {} bytes, found {}", file, kMostHeaderBytes, header_size);
+    throw input_error("{}: expected a header of at most {} bytes, found {}", file, kMostHeaderBytes,
+                      header_size);
   if (header_size > bytes.size() - sizeof(header_size))
-    throw input_error("{}: expected a header of {} bytes, found {} bytes in all: the file is cut off", file, header_size,
-                      bytes.size());
+    throw input_error("{}: expected a header of {} bytes, found {} bytes in all: the file is cut off", file,
+                      header_size, bytes.size());
   const auto data = bytes.subspan(sizeof(header_size) + header_size);
   Header header =
       read_header({reinterpret_cast<const char*>(bytes.data()) + sizeof(header_size), header_size}, name);
@@ -259,30 +294,34 @@ TensorTable safetensors_from_bytes(std::span<const std::byte> bytes, std::shared
     const uint64_t begin = (*entry.offsets)[0], end = (*entry.offsets)[1];
     const auto needed = bytes_of(*entry.shape, *entry.dtype);
     if (!needed)
-      throw input_error("{}: tensor '{}': shape {} has more bytes than 64 bits can count", file, printable(tensor),
-                        text_from_shape(*entry.shape));
+      throw input_error("{}: tensor '{}': shape {} has more bytes than 64 bits can count", file,
+                        printable(tensor), text_from_shape(*entry.shape));
     if (begin > end || end > data.size())
-      throw input_error("{}: tensor '{}': expected data_offsets within the {} bytes of data, found [{}, {}]", file,
-                        printable(tensor), data.size(), begin, end);
+      throw input_error("{}: tensor '{}': expected data_offsets within the {} bytes of data, found [{}, {}]",
+                        file, printable(tensor), data.size(), begin, end);
     if (end - begin != *needed)
-      throw input_error("{}: tensor '{}': {} {} takes {} bytes, data_offsets hold {}", file, printable(tensor),
-                        name_of(*entry.dtype), text_from_shape(*entry.shape), *needed, end - begin);
+      throw input_error("{}: tensor '{}': {} {} takes {} bytes, data_offsets hold {}", file,
+                        printable(tensor), name_of(*entry.dtype), text_from_shape(*entry.shape), *needed,
+                        end - begin);
     ranges.push_back({begin, end, &tensor});
     table.tensors.emplace(
         tensor, TensorView{*entry.dtype, std::move(*entry.shape), data.subspan(begin, end - begin), owner});
   }
 
-  std::sort(ranges.begin(), ranges.end(),
-            [](const Range& a, const Range& b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); });
+  std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) {
+    return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
+  });
   uint64_t expected = 0;
   for (const Range& range : ranges) {
     if (range.begin != expected)
-      throw input_error("{}: tensor '{}': expected it to begin at {}, found {}: {}", file, printable(*range.name), expected,
-                        range.begin, range.begin < expected ? "tensors overlap" : "there is a hole before it");
+      throw input_error("{}: tensor '{}': expected it to begin at {}, found {}: {}", file,
+                        printable(*range.name), expected, range.begin,
+                        range.begin < expected ? "tensors overlap" : "there is a hole before it");
     expected = range.end;
   }
   if (expected != data.size())
-    throw input_error("{}: the tensors end at {}, the data at {}: bytes are left over", file, expected, data.size());
+    throw input_error("{}: the tensors end at {}, the data at {}: bytes are left over", file, expected,
+                      data.size());
   return table;
 }
 
@@ -302,7 +341,8 @@ void write_safetensors(const std::string& path, const TensorTable& table) {
     const auto& [name, view] = item;
     if (name == kMetadataKey) throw input_error("{}: a tensor cannot be called '{}'", file, kMetadataKey);
     if (name.size() > kMostNameBytes)
-      throw input_error("{}: expected names of at most {} bytes, found '{}'", file, kMostNameBytes, printable(name));
+      throw input_error("{}: expected names of at most {} bytes, found '{}'", file, kMostNameBytes,
+                        printable(name));
     if (bytes_of(view.shape, view.dtype) != view.bytes.size())
       throw input_error("{}: tensor '{}': {} {} does not take the {} bytes it has", file, printable(name),
                         name_of(view.dtype), text_from_shape(view.shape), view.bytes.size());
@@ -323,15 +363,17 @@ void write_safetensors(const std::string& path, const TensorTable& table) {
   uint64_t begin = 0;
   for (const Item* item : items) {
     const auto& [name, view] = *item;
-    header += fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}", comma(), quoted(name),
-                          name_of(view.dtype), fmt::join(view.shape, ","), begin, begin + view.bytes.size());
+    header += fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}", comma(),
+                          quoted(name), name_of(view.dtype), fmt::join(view.shape, ","), begin,
+                          begin + view.bytes.size());
     begin += view.bytes.size();
   }
   header += '}';
   header.resize((header.size() + 7) / 8 * 8, ' ');
   const uint64_t header_size = header.size();
   if (header_size > kMostHeaderBytes)
-    throw input_error("{}: expected a header of at most {} bytes, found {}", file, kMostHeaderBytes, header_size);
+    throw input_error("{}: expected a header of at most {} bytes, found {}", file, kMostHeaderBytes,
+                      header_size);
 
   write_file_atomically(path, [&](const ByteSink& sink) {
     sink(std::as_bytes(std::span(&header_size, 1)));

@@ -31,9 +31,12 @@ std::string refusal(const std::string& content) {
   return "";
 }
 
-std::string refusal(std::string_view header, std::string_view data) { return refusal(test_files::safetensors(header, data)); }
+std::string refusal(std::string_view header, std::string_view data) {
+  return refusal(test_files::safetensors(header, data));
+}
 
-const std::string kTwo = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"U8","shape":[],"data_offsets":[8,9]}})";
+const std::string kTwo =
+    R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"U8","shape":[],"data_offsets":[8,9]}})";
 
 TEST(Safetensors, ReadsNamesTypesShapesAndBytes) {
   const auto table = read(test_files::safetensors(
@@ -49,20 +52,23 @@ TEST(Safetensors, ReadsNamesTypesShapesAndBytes) {
 TEST(Safetensors, AnEmptyTableAndEmptyTensorsAreValid) {
   EXPECT_TRUE(read(test_files::safetensors("{}")).tensors.empty());
   const auto table = read(test_files::safetensors(
-      R"({"e":{"dtype":"F32","shape":[0,3],"data_offsets":[4,4]},"f":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", "abcd"));
+      R"({"e":{"dtype":"F32","shape":[0,3],"data_offsets":[4,4]},"f":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+      "abcd"));
   EXPECT_EQ(table.at("e").numel(), 0);
 }
 
 TEST(Safetensors, EveryTruncationIsRefused) {
   const std::string whole = test_files::safetensors(kTwo, "123456789");
   ASSERT_EQ(read(whole).tensors.size(), 2u);
-  for (size_t size = 0; size < whole.size(); ++size) EXPECT_THAT(refusal(whole.substr(0, size)), HasSubstr("x.safetensors"));
+  for (size_t size = 0; size < whole.size(); ++size)
+    EXPECT_THAT(refusal(whole.substr(0, size)), HasSubstr("x.safetensors"));
 }
 
 TEST(Safetensors, TheHeaderLengthIsCheckedBeforeItIsUsed) {
   EXPECT_THAT(refusal(test_files::u64(100'000'001) + "{}"), HasSubstr("at most 100000000"));
   EXPECT_THAT(refusal(test_files::u64(std::numeric_limits<uint64_t>::max()) + "{}"), HasSubstr("at most"));
-  EXPECT_THAT(refusal(test_files::u64(std::numeric_limits<uint64_t>::max() - 7) + "{}"), HasSubstr("at most"));
+  EXPECT_THAT(refusal(test_files::u64(std::numeric_limits<uint64_t>::max() - 7) + "{}"),
+              HasSubstr("at most"));
   EXPECT_THAT(refusal(test_files::u64(3) + "{}"), HasSubstr("cut off"));
 }
 
@@ -88,52 +94,75 @@ TEST(Safetensors, OnlyOneJsonObjectOfTheAllowedShapeIsAHeader) {
 TEST(Safetensors, NamesThatOccurTwiceAreRefused) {
   const std::string a = R"("a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]})";
   EXPECT_THAT(refusal("{" + a + "," + a + "}", "1"), HasSubstr("tensor 'a' occurs twice"));
-  EXPECT_THAT(refusal(R"({"a":{"dtype":"U8","dtype":"U8","shape":[1],"data_offsets":[0,1]}})", "1"), HasSubstr("'dtype' occurs twice"));
-  EXPECT_THAT(refusal(R"({"__metadata__":{},"__metadata__":{}})", ""), HasSubstr("__metadata__ occurs twice"));
+  EXPECT_THAT(refusal(R"({"a":{"dtype":"U8","dtype":"U8","shape":[1],"data_offsets":[0,1]}})", "1"),
+              HasSubstr("'dtype' occurs twice"));
+  EXPECT_THAT(refusal(R"({"__metadata__":{},"__metadata__":{}})", ""),
+              HasSubstr("__metadata__ occurs twice"));
   EXPECT_THAT(refusal(R"({"__metadata__":{"k":"1","k":"2"}})", ""), HasSubstr("metadata 'k' occurs twice"));
 }
 
 TEST(Safetensors, ATensorHasExactlyItsThreeFields) {
-  EXPECT_THAT(refusal(R"({"a":{"dtype":"U8","shape":[1]}})", "1"), HasSubstr("expected dtype, shape and data_offsets, found dtype, shape"));
+  EXPECT_THAT(refusal(R"({"a":{"dtype":"U8","shape":[1]}})", "1"),
+              HasSubstr("expected dtype, shape and data_offsets, found dtype, shape"));
   EXPECT_THAT(refusal(R"({"a":{}})", ""), HasSubstr("none of them"));
-  EXPECT_THAT(refusal(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1],"strides":[1]}})", "1"), HasSubstr("found 'strides'"));
-  EXPECT_THAT(refusal(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0]}})", "1"), HasSubstr("[begin, end]"));
-  EXPECT_THAT(refusal(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1,1]}})", "1"), HasSubstr("[begin, end]"));
+  EXPECT_THAT(refusal(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1],"strides":[1]}})", "1"),
+              HasSubstr("found 'strides'"));
+  EXPECT_THAT(refusal(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0]}})", "1"),
+              HasSubstr("[begin, end]"));
+  EXPECT_THAT(refusal(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1,1]}})", "1"),
+              HasSubstr("[begin, end]"));
 }
 
 TEST(Safetensors, ElementTypesThatCannotBeHeldAreRefusedByName) {
   for (const char* name : {"F8_E4M3", "U16", "C64", "F4", "f32", ""})
-    EXPECT_THAT(refusal(fmt::format(R"({{"a":{{"dtype":"{}","shape":[1],"data_offsets":[0,1]}}}})", name), "1"),
-                HasSubstr(fmt::format("element type '{}' is not supported; available: BOOL, U8", name)));
+    EXPECT_THAT(
+        refusal(fmt::format(R"({{"a":{{"dtype":"{}","shape":[1],"data_offsets":[0,1]}}}})", name), "1"),
+        HasSubstr(fmt::format("element type '{}' is not supported; available: BOOL, U8", name)));
 }
 
 TEST(Safetensors, NumbersAreNonNegativeIntegers) {
   for (const char* number : {"-1", "1.0", "1e0", "18446744073709551616", "-0"})
-    EXPECT_THAT(refusal(fmt::format(R"({{"a":{{"dtype":"U8","shape":[{}],"data_offsets":[0,1]}}}})", number), "1"),
-                HasSubstr("expected non-negative integers"));
-  EXPECT_THAT(refusal(R"({"a":{"dtype":"U8","shape":[9223372036854775808],"data_offsets":[0,1]}})", "1"), HasSubstr("too large"));
+    EXPECT_THAT(
+        refusal(fmt::format(R"({{"a":{{"dtype":"U8","shape":[{}],"data_offsets":[0,1]}}}})", number), "1"),
+        HasSubstr("expected non-negative integers"));
+  EXPECT_THAT(refusal(R"({"a":{"dtype":"U8","shape":[9223372036854775808],"data_offsets":[0,1]}})", "1"),
+              HasSubstr("too large"));
 }
 
 TEST(Safetensors, ShapesAreBounded) {
-  EXPECT_THAT(refusal(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", ""), HasSubstr("64 bits"));
-  EXPECT_THAT(refusal(R"({"a":{"dtype":"F64","shape":[4611686018427387904],"data_offsets":[0,0]}})", ""), HasSubstr("64 bits"));
-  EXPECT_THAT(refusal(R"({"a":{"dtype":"U8","shape":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1],"data_offsets":[0,1]}})", "1"),
-              HasSubstr("at most 16 dimensions"));
+  EXPECT_THAT(refusal(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", ""),
+              HasSubstr("64 bits"));
+  EXPECT_THAT(refusal(R"({"a":{"dtype":"F64","shape":[4611686018427387904],"data_offsets":[0,0]}})", ""),
+              HasSubstr("64 bits"));
+  EXPECT_THAT(
+      refusal(R"({"a":{"dtype":"U8","shape":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1],"data_offsets":[0,1]}})",
+              "1"),
+      HasSubstr("at most 16 dimensions"));
 }
 
 TEST(Safetensors, TheShapeAgreesWithTheBytes) {
-  EXPECT_THAT(refusal(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", "1234"), HasSubstr("takes 8 bytes, data_offsets hold 4"));
-  EXPECT_THAT(refusal(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[1,0]}})", "1"), HasSubstr("found [1, 0]"));
-  EXPECT_THAT(refusal(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})", "1"), HasSubstr("within the 1 bytes"));
+  EXPECT_THAT(refusal(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", "1234"),
+              HasSubstr("takes 8 bytes, data_offsets hold 4"));
+  EXPECT_THAT(refusal(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[1,0]}})", "1"),
+              HasSubstr("found [1, 0]"));
+  EXPECT_THAT(refusal(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})", "1"),
+              HasSubstr("within the 1 bytes"));
 }
 
 TEST(Safetensors, TensorsCoverTheDataWithoutHoleOverlapOrRest) {
   EXPECT_THAT(refusal(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})", "12"), HasSubstr("a hole"));
-  EXPECT_THAT(refusal(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})", "123"),
-              HasSubstr("overlap"));
-  EXPECT_THAT(refusal(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}})", "123"),
-              HasSubstr("a hole"));
-  EXPECT_THAT(refusal(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", "12"), HasSubstr("left over"));
+  EXPECT_THAT(
+      refusal(
+          R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})",
+          "123"),
+      HasSubstr("overlap"));
+  EXPECT_THAT(
+      refusal(
+          R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}})",
+          "123"),
+      HasSubstr("a hole"));
+  EXPECT_THAT(refusal(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", "12"),
+              HasSubstr("left over"));
   EXPECT_THAT(refusal("{}", "1"), HasSubstr("left over"));
 }
 
@@ -161,7 +190,8 @@ TEST(Safetensors, WrittenTablesReadBackEqual) {
   for (const auto& [name, view] : table.tensors) {
     EXPECT_EQ(back.at(name).dtype, view.dtype);
     EXPECT_EQ(back.at(name).shape, view.shape);
-    EXPECT_TRUE(std::equal(view.bytes.begin(), view.bytes.end(), back.at(name).bytes.begin(), back.at(name).bytes.end()));
+    EXPECT_TRUE(std::equal(view.bytes.begin(), view.bytes.end(), back.at(name).bytes.begin(),
+                           back.at(name).bytes.end()));
     const auto address = reinterpret_cast<uintptr_t>(back.at(name).bytes.data());
     EXPECT_EQ(address % size_of(view.dtype), 0u) << name << " is not aligned";
   }

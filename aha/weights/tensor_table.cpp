@@ -13,7 +13,8 @@
 namespace aha {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "weight files are little-endian and are used as they lie");
+static_assert(std::endian::native == std::endian::little,
+              "weight files are little-endian and are used as they lie");
 
 struct DTypeRow {
   DType dtype;
@@ -23,12 +24,14 @@ struct DTypeRow {
 
 // In the order of the enumeration.
 constexpr DTypeRow kDTypes[] = {
-    {DType::kBool, "BOOL", 1}, {DType::kU8, "U8", 1},   {DType::kI8, "I8", 1},    {DType::kI16, "I16", 2},
-    {DType::kI32, "I32", 4},   {DType::kI64, "I64", 8}, {DType::kF16, "F16", 2},  {DType::kBF16, "BF16", 2},
+    {DType::kBool, "BOOL", 1}, {DType::kU8, "U8", 1},   {DType::kI8, "I8", 1},   {DType::kI16, "I16", 2},
+    {DType::kI32, "I32", 4},   {DType::kI64, "I64", 8}, {DType::kF16, "F16", 2}, {DType::kBF16, "BF16", 2},
     {DType::kF32, "F32", 4},   {DType::kF64, "F64", 8},
 };
 
-const DTypeRow& row_of(DType dtype) { return kDTypes[static_cast<size_t>(dtype)]; }
+const DTypeRow& row_of(DType dtype) {
+  return kDTypes[static_cast<size_t>(dtype)];
+}
 
 float float_from_half(uint16_t half) {
   const uint32_t sign = uint32_t{half & 0x8000u} << 16;
@@ -42,7 +45,9 @@ float float_from_half(uint16_t half) {
   return std::bit_cast<float>(sign | wide << 23 | mantissa << 13);
 }
 
-float float_from_bfloat16(uint16_t value) { return std::bit_cast<float>(uint32_t{value} << 16); }
+float float_from_bfloat16(uint16_t value) {
+  return std::bit_cast<float>(uint32_t{value} << 16);
+}
 
 // Bytes from a file need not be aligned, hence memcpy.
 template <class Stored, class Convert>
@@ -56,8 +61,12 @@ void convert(std::span<const std::byte> bytes, std::vector<float>& out, Convert 
 
 }  // namespace
 
-size_t size_of(DType dtype) { return row_of(dtype).size; }
-std::string_view name_of(DType dtype) { return row_of(dtype).name; }
+size_t size_of(DType dtype) {
+  return row_of(dtype).size;
+}
+std::string_view name_of(DType dtype) {
+  return row_of(dtype).name;
+}
 
 DType dtype_from_name(std::string_view name, std::string_view where) {
   std::vector<std::string> available;
@@ -73,24 +82,44 @@ int64_t TensorView::numel() const {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
 }
 
-std::string text_from_shape(std::span<const int64_t> shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+std::string text_from_shape(std::span<const int64_t> shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
 
 std::vector<float> floats_from_view(const TensorView& view) {
   std::vector<float> out(view.bytes.size() / size_of(view.dtype));
   const auto plain = [](auto value) { return static_cast<float>(value); };
   switch (view.dtype) {
-    case DType::kBool: convert<uint8_t>(view.bytes, out, [](uint8_t value) { return value ? 1.0f : 0.0f; }); break;
-    case DType::kU8: convert<uint8_t>(view.bytes, out, plain); break;
-    case DType::kI8: convert<int8_t>(view.bytes, out, plain); break;
-    case DType::kI16: convert<int16_t>(view.bytes, out, plain); break;
-    case DType::kI32: convert<int32_t>(view.bytes, out, plain); break;
-    case DType::kI64: convert<int64_t>(view.bytes, out, plain); break;
-    case DType::kF16: convert<uint16_t>(view.bytes, out, float_from_half); break;
-    case DType::kBF16: convert<uint16_t>(view.bytes, out, float_from_bfloat16); break;
+    case DType::kBool:
+      convert<uint8_t>(view.bytes, out, [](uint8_t value) { return value ? 1.0f : 0.0f; });
+      break;
+    case DType::kU8:
+      convert<uint8_t>(view.bytes, out, plain);
+      break;
+    case DType::kI8:
+      convert<int8_t>(view.bytes, out, plain);
+      break;
+    case DType::kI16:
+      convert<int16_t>(view.bytes, out, plain);
+      break;
+    case DType::kI32:
+      convert<int32_t>(view.bytes, out, plain);
+      break;
+    case DType::kI64:
+      convert<int64_t>(view.bytes, out, plain);
+      break;
+    case DType::kF16:
+      convert<uint16_t>(view.bytes, out, float_from_half);
+      break;
+    case DType::kBF16:
+      convert<uint16_t>(view.bytes, out, float_from_bfloat16);
+      break;
     case DType::kF32:
       if (!out.empty()) std::memcpy(out.data(), view.bytes.data(), out.size() * sizeof(float));
       break;
-    case DType::kF64: convert<double>(view.bytes, out, plain); break;
+    case DType::kF64:
+      convert<double>(view.bytes, out, plain);
+      break;
   }
   return out;
 }
@@ -122,14 +151,17 @@ TensorTable read_weights(const std::string& path) {
   const auto file = std::make_shared<const MappedFile>(path);
   const auto bytes = file->bytes();
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  // A header length can begin with any byte, also with those of the other formats, so the brace decides first.
+  // A header length can begin with any byte, also with those of the other formats, so the brace decides
+  // first.
   if (text.size() > 8 && text[8] == '{') return safetensors_from_bytes(bytes, file, path);
   if (text.starts_with("PK") || text.starts_with('\x80')) return torch_file_from_bytes(bytes, file, path);
-  const char* found = text.empty()                                   ? "an empty file"
-                      : text.starts_with("version https://git-lfs") ? "a Git LFS pointer: the weights were not fetched"
-                      : text.starts_with('<')                        ? "a web page"
-                                                                     : "something else";
-  throw input_error("{}: expected weights (safetensors, or a PyTorch .pth/.pt), found {}", printable(path, 300), found);
+  const char* found = text.empty() ? "an empty file"
+                      : text.starts_with("version https://git-lfs")
+                          ? "a Git LFS pointer: the weights were not fetched"
+                      : text.starts_with('<') ? "a web page"
+                                              : "something else";
+  throw input_error("{}: expected weights (safetensors, or a PyTorch .pth/.pt), found {}",
+                    printable(path, 300), found);
 }
 
 }  // namespace aha

@@ -22,8 +22,9 @@ float float_of(DType dtype, const std::string& bytes) {
 }
 
 TEST(TensorTable, TypeNamesAndSizesAgreeWithSafetensors) {
-  const std::pair<const char*, size_t> rows[] = {{"BOOL", 1}, {"U8", 1},  {"I8", 1},   {"I16", 2}, {"I32", 4},
-                                                 {"I64", 8},  {"F16", 2}, {"BF16", 2}, {"F32", 4}, {"F64", 8}};
+  const std::pair<const char*, size_t> rows[] = {{"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"I16", 2},
+                                                 {"I32", 4},  {"I64", 8}, {"F16", 2}, {"BF16", 2},
+                                                 {"F32", 4},  {"F64", 8}};
   for (const auto& [name, size] : rows) {
     EXPECT_EQ(name_of(dtype_from_name(name, "test")), name);
     EXPECT_EQ(size_of(dtype_from_name(name, "test")), size);
@@ -57,9 +58,11 @@ TEST(TensorTable, WholeNumbersConvertWithTheirSign) {
 TEST(TensorTable, AMissingNameBringsItsNeighbours) {
   TensorTable table;
   table.source = "m.pth";
-  for (const char* name : {"a", "head.bias", "head.fc.weight", "z"}) table.tensors[name] = view_from_floats({1}, {0});
+  for (const char* name : {"a", "head.bias", "head.fc.weight", "z"})
+    table.tensors[name] = view_from_floats({1}, {0});
   EXPECT_THAT([&] { table.at("head.weight"); },
-              ThrowsMessage<Error>(testing::AllOf(HasSubstr("m.pth"), HasSubstr("'head.weight'"), HasSubstr("head.fc.weight"))));
+              ThrowsMessage<Error>(testing::AllOf(HasSubstr("m.pth"), HasSubstr("'head.weight'"),
+                                                  HasSubstr("head.fc.weight"))));
 }
 
 TEST(ReadWeights, TellsWhatAForeignFileIs) {
@@ -74,7 +77,8 @@ TEST(ReadWeights, TellsWhatAForeignFileIs) {
     write_file_atomically(path, content);
     EXPECT_THAT([&] { read_weights(path); }, ThrowsMessage<Error>(HasSubstr(message)));
   }
-  EXPECT_THAT([&] { read_weights(testing::TempDir() + "/absent"); }, ThrowsMessage<Error>(HasSubstr("cannot open")));
+  EXPECT_THAT([&] { read_weights(testing::TempDir() + "/absent"); },
+              ThrowsMessage<Error>(HasSubstr("cannot open")));
 }
 
 TEST(ReadWeights, AHeaderLengthThatLooksLikeAPickleIsStillSafetensors) {

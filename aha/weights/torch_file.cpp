@@ -20,9 +20,9 @@ struct StorageType {
   DType dtype;
 };
 constexpr StorageType kStorageTypes[] = {
-    {"FloatStorage", DType::kF32}, {"HalfStorage", DType::kF16},  {"BFloat16Storage", DType::kBF16},
+    {"FloatStorage", DType::kF32},  {"HalfStorage", DType::kF16}, {"BFloat16Storage", DType::kBF16},
     {"DoubleStorage", DType::kF64}, {"LongStorage", DType::kI64}, {"IntStorage", DType::kI32},
-    {"ShortStorage", DType::kI16}, {"CharStorage", DType::kI8},   {"ByteStorage", DType::kU8},
+    {"ShortStorage", DType::kI16},  {"CharStorage", DType::kI8},  {"ByteStorage", DType::kU8},
     {"BoolStorage", DType::kBool},
 };
 
@@ -51,13 +51,15 @@ bool is_global(PickleRef value, std::string_view module, std::string_view name) 
 }
 
 // The arguments of a call of that global, null for anything else.
-const std::vector<PickleRef>* arguments_of_call(PickleRef value, std::string_view module, std::string_view name) {
+const std::vector<PickleRef>* arguments_of_call(PickleRef value, std::string_view module,
+                                                std::string_view name) {
   const auto* object = value->get<PickleObject>();
   if (!object || !is_global(object->callee, module, name)) return nullptr;
   return &object->arguments->get<PickleTuple>()->items;
 }
 
-// The entries of a dict or an OrderedDict. Python 2 wrote the latter as a call with a list of [key, value] lists.
+// The entries of a dict or an OrderedDict. Python 2 wrote the latter as a call with a list of [key, value]
+// lists.
 std::optional<Entries> entries_of(PickleRef value) {
   if (const auto* dict = value->get<PickleDict>()) return dict->items;
   const auto* arguments = arguments_of_call(value, "collections", "OrderedDict");
@@ -83,8 +85,12 @@ std::optional<Entries> entry_that_is_dict(const Entries& entries, std::string_vi
 
 class StateDictReader {
  public:
-  StateDictReader(std::string_view name, uint64_t file_bytes, std::shared_ptr<const void> owner, StorageFinder find)
-      : file_(printable(name, 300)), file_bytes_(file_bytes), owner_(std::move(owner)), find_(std::move(find)) {
+  StateDictReader(std::string_view name, uint64_t file_bytes, std::shared_ptr<const void> owner,
+                  StorageFinder find)
+      : file_(printable(name, 300)),
+        file_bytes_(file_bytes),
+        owner_(std::move(owner)),
+        find_(std::move(find)) {
     table_.source = name;
   }
 
@@ -96,7 +102,8 @@ class StateDictReader {
     std::vector<std::string> skipped;
     for (const auto& [key, value] : *entries) {
       const auto* name = key->get<std::string>();
-      if (!name) throw input_error("{}: expected texts as the names of tensors, found {}", file_, describe(key));
+      if (!name)
+        throw input_error("{}: expected texts as the names of tensors, found {}", file_, describe(key));
       if (auto view = tensor_from(*name, value)) {
         if (!table_.tensors.try_emplace(*name, std::move(*view)).second)
           throw input_error("{}: tensor '{}' occurs twice", file_, printable(*name));
@@ -108,7 +115,8 @@ class StateDictReader {
       }
     }
     if (table_.tensors.empty())
-      throw input_error("{}: expected a dict of tensors, found none in it; its entries: {}", file_, list_some(skipped));
+      throw input_error("{}: expected a dict of tensors, found none in it; its entries: {}", file_,
+                        list_some(skipped));
     if (!skipped.empty()) table_.metadata["skipped"] = list_some(skipped, 100);
     return std::move(table_);
   }
@@ -147,8 +155,8 @@ class StateDictReader {
 
   StorageId storage_from(const std::string& name, PickleRef value) const;
   std::vector<int64_t> numbers_from(const std::string& name, PickleRef value) const;
-  TensorView view_of(const std::string& name, const StorageId& id, uint64_t offset, std::vector<int64_t> shape,
-                     const std::vector<int64_t>& strides);
+  TensorView view_of(const std::string& name, const StorageId& id, uint64_t offset,
+                     std::vector<int64_t> shape, const std::vector<int64_t>& strides);
 
   Error bad_tensor(const std::string& name, std::string_view found) const {
     return input_error("{}: tensor '{}' is damaged: found {}", file_, printable(name), found);
@@ -161,7 +169,8 @@ class StateDictReader {
   TensorTable table_;
 };
 
-// ("storage", torch.FloatStorage, "0", "cpu", numel), in the old container with the description of a view behind it, which must be None.
+// ("storage", torch.FloatStorage, "0", "cpu", numel), in the old container with the description of a view
+// behind it, which must be None.
 std::optional<StorageId> storage_id_from(const PicklePersistent& persistent) {
   const auto* tuple = persistent.id->get<PickleTuple>();
   if (!tuple || tuple->items.size() < 5 || tuple->items.size() > 6) return std::nullopt;
@@ -171,7 +180,8 @@ std::optional<StorageId> storage_id_from(const PicklePersistent& persistent) {
   const auto* key = items[2]->get<std::string>();
   const auto* numel = items[4]->get<int64_t>();
   const bool whole = items.size() == 5 || items[5]->get<PickleNone>();
-  if (!kind || *kind != "storage" || !type || type->module != "torch" || !key || !numel || *numel < 0 || !whole)
+  if (!kind || *kind != "storage" || !type || type->module != "torch" || !key || !numel || *numel < 0 ||
+      !whole)
     return std::nullopt;
   for (const auto& row : kStorageTypes)
     if (row.name == type->name) return StorageId{*key, row.dtype, static_cast<uint64_t>(*numel)};
@@ -181,12 +191,15 @@ std::optional<StorageId> storage_id_from(const PicklePersistent& persistent) {
 StorageId StateDictReader::storage_from(const std::string& name, PickleRef value) const {
   const auto* persistent = value->get<PicklePersistent>();
   auto id = persistent ? storage_id_from(*persistent) : std::nullopt;
-  if (!id) throw bad_tensor(name, "a storage that is not described as PyTorch does, or of an unsupported element type");
+  if (!id)
+    throw bad_tensor(name,
+                     "a storage that is not described as PyTorch does, or of an unsupported element type");
   return *id;
 }
 
 std::vector<int64_t> StateDictReader::numbers_from(const std::string& name, PickleRef value) const {
-  if (const auto* size = arguments_of_call(value, "torch", "Size"); size && size->size() == 1) value = size->front();
+  if (const auto* size = arguments_of_call(value, "torch", "Size"); size && size->size() == 1)
+    value = size->front();
   const auto* tuple = value->get<PickleTuple>();
   if (!tuple || tuple->items.size() > kMostRank) throw bad_tensor(name, "a shape that is no short tuple");
   std::vector<int64_t> out;
@@ -207,11 +220,13 @@ struct Extent {
 std::optional<Extent> extent_of(std::span<const int64_t> shape, std::span<const int64_t> strides) {
   Extent extent;
   for (size_t i = 0; i < shape.size(); ++i)
-    if (__builtin_mul_overflow(extent.numel, static_cast<uint64_t>(shape[i]), &extent.numel)) return std::nullopt;
+    if (__builtin_mul_overflow(extent.numel, static_cast<uint64_t>(shape[i]), &extent.numel))
+      return std::nullopt;
   if (extent.numel == 0) return extent;
   for (size_t i = 0; i < shape.size(); ++i) {
     uint64_t span = 0;
-    if (__builtin_mul_overflow(static_cast<uint64_t>(shape[i] - 1), static_cast<uint64_t>(strides[i]), &span) ||
+    if (__builtin_mul_overflow(static_cast<uint64_t>(shape[i] - 1), static_cast<uint64_t>(strides[i]),
+                               &span) ||
         __builtin_add_overflow(extent.reach, span, &extent.reach))
       return std::nullopt;
   }
@@ -228,8 +243,9 @@ bool is_row_major(std::span<const int64_t> shape, std::span<const int64_t> strid
 }
 
 // The strided elements in row-major order.
-std::vector<std::byte> gathered(std::span<const std::byte> storage, size_t size, uint64_t offset, uint64_t numel,
-                                std::span<const int64_t> shape, std::span<const int64_t> strides) {
+std::vector<std::byte> gathered(std::span<const std::byte> storage, size_t size, uint64_t offset,
+                                uint64_t numel, std::span<const int64_t> shape,
+                                std::span<const int64_t> strides) {
   std::vector<std::byte> out(numel * size);
   std::vector<int64_t> index(shape.size(), 0);
   uint64_t at = offset;
@@ -254,15 +270,17 @@ TensorView StateDictReader::view_of(const std::string& name, const StorageId& id
   if (!extent) throw bad_tensor(name, "a shape that 64 bits cannot count");
   if (extent->numel == 0) return {id.dtype, std::move(shape), {}, owner_};
   if (offset >= id.numel || extent->reach >= id.numel - offset)
-    throw input_error("{}: tensor '{}': {} at offset {} with strides {} reaches beyond its storage of {} elements", file_,
-                      printable(name), text_from_shape(shape), offset, text_from_shape(strides), id.numel);
+    throw input_error(
+        "{}: tensor '{}': {} at offset {} with strides {} reaches beyond its storage of {} elements", file_,
+        printable(name), text_from_shape(shape), offset, text_from_shape(strides), id.numel);
   if (is_row_major(shape, strides))
     return {id.dtype, std::move(shape), storage.subspan(offset * size, extent->numel * size), owner_};
   // A stride of zero could ask for any amount of memory.
   copied_bytes_ += std::min(extent->numel, id.numel) * size;
   if (extent->numel > id.numel || copied_bytes_ > kMostCopies * file_bytes_)
-    throw input_error("{}: tensor '{}': {} repeats elements of a storage of {} elements, which is not supported", file_,
-                      printable(name), text_from_shape(shape), id.numel);
+    throw input_error(
+        "{}: tensor '{}': {} repeats elements of a storage of {} elements, which is not supported", file_,
+        printable(name), text_from_shape(shape), id.numel);
   auto owned = std::make_shared<const std::vector<std::byte>>(
       gathered(storage, size, offset, extent->numel, shape, strides));
   return {id.dtype, std::move(shape), *owned, owned};
@@ -275,12 +293,14 @@ uint64_t bytes_of_storage(const StorageId& id, const std::string& file) {
   return bytes;
 }
 
-TensorTable table_from_zip(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, std::string_view name) {
+TensorTable table_from_zip(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+                           std::string_view name) {
   const std::string file = printable(name, 300);
   const ZipArchive archive = zip_from_bytes(bytes, name);
   std::vector<std::string> tops;  // the one folder, with its slash
   for (const auto& [member, view] : archive.members)
-    if (member.ends_with("/data.pkl") && member.find('/') == member.size() - 9) tops.push_back(member.substr(0, member.size() - 8));
+    if (member.ends_with("/data.pkl") && member.find('/') == member.size() - 9)
+      tops.push_back(member.substr(0, member.size() - 8));
   if (tops.size() != 1)
     throw input_error("{}: expected a zip archive with one FOLDER/data.pkl, found {}", file, tops.size());
   const std::string& top = tops.front();
@@ -290,7 +310,8 @@ TensorTable table_from_zip(std::span<const std::byte> bytes, std::shared_ptr<con
   if (const auto order = archive.members.find(top + "byteorder"); order != archive.members.end()) {
     const auto text = order->second.bytes;
     const std::string_view found(reinterpret_cast<const char*>(text.data()), text.size());
-    if (found != "little") throw input_error("{}: expected little-endian numbers, found '{}'", file, printable(found));
+    if (found != "little")
+      throw input_error("{}: expected little-endian numbers, found '{}'", file, printable(found));
   }
 
   const PickleTree tree = tree_from_pickle(archive.members.at(top + "data.pkl").bytes, name);
@@ -300,8 +321,8 @@ TensorTable table_from_zip(std::span<const std::byte> bytes, std::shared_ptr<con
       throw input_error("{}: storage '{}' is missing", file, printable(id.key));
     const auto found = member->second.bytes;
     if (found.size() != bytes_of_storage(id, file))
-      throw input_error("{}: storage '{}': expected {} elements of {}, found {} bytes", file, printable(id.key), id.numel,
-                        name_of(id.dtype), found.size());
+      throw input_error("{}: storage '{}': expected {} elements of {}, found {} bytes", file,
+                        printable(id.key), id.numel, name_of(id.dtype), found.size());
     return found;
   });
   return reader.read(tree.root);
@@ -341,7 +362,8 @@ void check_legacy_opening(LegacyReader& reader, const std::string& file) {
         throw input_error("{}: expected little-endian numbers, found another order", file);
 }
 
-TensorTable table_from_legacy(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, std::string_view name) {
+TensorTable table_from_legacy(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+                              std::string_view name) {
   const std::string file = printable(name, 300);
   LegacyReader reader(bytes, name);
   check_legacy_opening(reader, file);
@@ -367,14 +389,17 @@ TensorTable table_from_legacy(std::span<const std::byte> bytes, std::shared_ptr<
     const auto* key = item->get<std::string>();
     const auto id = key ? described.find(*key) : described.end();
     if (id == described.end())
-      throw input_error("{}: storage '{}' has an unsupported element type or belongs to no tensor", file, key ? printable(*key) : describe(item));
+      throw input_error("{}: storage '{}' has an unsupported element type or belongs to no tensor", file,
+                        key ? printable(*key) : describe(item));
     const uint64_t numel = storages.u64();
     if (numel != id->second.numel)
-      throw input_error("{}: storage '{}': expected {} elements, found {}", file, printable(*key), id->second.numel, numel);
+      throw input_error("{}: storage '{}': expected {} elements, found {}", file, printable(*key),
+                        id->second.numel, numel);
     if (!found.try_emplace(*key, storages.take(bytes_of_storage(id->second, file))).second)
       throw input_error("{}: storage '{}' occurs twice", file, printable(*key));
   }
-  if (storages.left() != 0) throw input_error("{}: {} bytes are left over behind the storages", file, storages.left());
+  if (storages.left() != 0)
+    throw input_error("{}: {} bytes are left over behind the storages", file, storages.left());
 
   StateDictReader state(name, bytes.size(), std::move(owner), [&](const StorageId& id) {
     const auto storage = found.find(id.key);
@@ -394,7 +419,8 @@ TensorTable read_torch_file(const std::string& path) {
 TensorTable torch_file_from_bytes(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                                   std::string_view name) {
   const bool zip = bytes.size() >= 2 && bytes[0] == std::byte{'P'} && bytes[1] == std::byte{'K'};
-  return zip ? table_from_zip(bytes, std::move(owner), name) : table_from_legacy(bytes, std::move(owner), name);
+  return zip ? table_from_zip(bytes, std::move(owner), name)
+             : table_from_legacy(bytes, std::move(owner), name);
 }
 
 }  // namespace aha

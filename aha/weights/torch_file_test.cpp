@@ -38,7 +38,9 @@ std::string refusal(const std::string& content) {
 const std::string kSix = floats({0, 1, 2, 3, 4, 5});
 using Floats = std::vector<float>;
 
-std::string one_tensor(const TensorForm& form) { return torch_zip(dict({{"w", tensor(form)}}), {{"0", kSix}}); }
+std::string one_tensor(const TensorForm& form) {
+  return torch_zip(dict({{"w", tensor(form)}}), {{"0", kSix}});
+}
 
 TEST(TorchFile, ReadsAZipAndALegacyFile) {
   for (const bool legacy : {false, true}) {
@@ -52,12 +54,14 @@ TEST(TorchFile, ReadsAZipAndALegacyFile) {
 TEST(TorchFile, StridedTensorsBecomeRowMajor) {
   const auto values = [](const TensorForm& form) { return floats_from_view(read(one_tensor(form)).at("w")); };
   EXPECT_EQ(values({.shape = {3, 2}, .strides = {1, 3}}), (Floats{0, 3, 1, 4, 2, 5}));  // transposed
-  EXPECT_EQ(values({.offset = 1, .shape = {2}, .strides = {3}}), (Floats{1, 4}));        // a column
-  EXPECT_EQ(values({.offset = 3, .shape = {3}, .strides = {1}}), (Floats{3, 4, 5}));     // a row
-  EXPECT_EQ(values({.shape = {1, 6}, .strides = {99, 1}}), (Floats{0, 1, 2, 3, 4, 5}));  // a stride that is never taken
+  EXPECT_EQ(values({.offset = 1, .shape = {2}, .strides = {3}}), (Floats{1, 4}));       // a column
+  EXPECT_EQ(values({.offset = 3, .shape = {3}, .strides = {1}}), (Floats{3, 4, 5}));    // a row
+  EXPECT_EQ(values({.shape = {1, 6}, .strides = {99, 1}}),
+            (Floats{0, 1, 2, 3, 4, 5}));  // a stride that is never taken
   EXPECT_EQ(values({.offset = 5, .shape = {}, .strides = {}}), Floats{5});
   EXPECT_EQ(values({.offset = 6, .shape = {0, 4}, .strides = {4, 1}}), Floats{});
-  EXPECT_EQ(values({.shape = {3, 2}, .strides = {0, 1}}), (Floats{0, 1, 0, 1, 0, 1}));   // repeats, within bounds
+  EXPECT_EQ(values({.shape = {3, 2}, .strides = {0, 1}}),
+            (Floats{0, 1, 0, 1, 0, 1}));  // repeats, within bounds
 }
 
 TEST(TorchFile, TensorsStayWithinTheirStorage) {
@@ -78,7 +82,8 @@ TEST(TorchFile, ManyStridedCopiesOfOneStorageAreBounded) {
   std::string entries = "}(";
   const std::string large(400'000, '\0');
   for (int i = 0; i < 30; ++i)
-    entries += text(fmt::format("w{}", i)) + tensor({.numel = 100'000, .shape = {1000, 100}, .strides = {1, 1000}});
+    entries +=
+        text(fmt::format("w{}", i)) + tensor({.numel = 100'000, .shape = {1000, 100}, .strides = {1, 1000}});
   EXPECT_THAT(refusal(torch_zip(entries + "u", {{"0", large}})), HasSubstr("repeats elements"));
 }
 
@@ -101,7 +106,8 @@ TEST(TorchFile, EveryTruncationIsRefused) {
   const std::string legacy = torch_legacy(dict({{"w", tensor({.legacy = true})}}), {{"0", kSix}});
   for (const std::string& whole : {one_tensor({}), legacy}) {
     ASSERT_EQ(read(whole).tensors.size(), 1u);
-    for (size_t size = 0; size < whole.size(); ++size) EXPECT_THAT(refusal(whole.substr(0, size)), HasSubstr("x.pth"));
+    for (size_t size = 0; size < whole.size(); ++size)
+      EXPECT_THAT(refusal(whole.substr(0, size)), HasSubstr("x.pth"));
     EXPECT_THAT(refusal(whole + "x"), HasSubstr("x.pth"));
   }
 }
@@ -110,10 +116,14 @@ TEST(TorchFile, WrappedStateDictsAreUnwrapped) {
   const std::string inner = dict({{"w", tensor()}});
   const std::string name_space = global("argparse", "Namespace") + ")\x81" + dict({{"lr", "K\1"}}) + "b";
   const auto unwrapped = [&](const std::string& body) { return read(torch_zip(body, {{"0", kSix}})); };
-  EXPECT_EQ(unwrapped(dict({{"model", inner}, {"args", name_space}, {"epoch", "K\1"}})).metadata.at("unwrapped"), "model");
+  EXPECT_EQ(
+      unwrapped(dict({{"model", inner}, {"args", name_space}, {"epoch", "K\1"}})).metadata.at("unwrapped"),
+      "model");
   EXPECT_EQ(unwrapped(dict({{"student", inner}, {"teacher", inner}})).metadata.at("unwrapped"), "teacher");
-  EXPECT_EQ(unwrapped(dict({{"state_dict", dict({{"model", inner}})}})).metadata.at("unwrapped"), "state_dict.model");
-  EXPECT_EQ(unwrapped(dict({{"state_dict", inner}, {"state_dict_ema", inner}})).metadata.at("unwrapped"), "state_dict_ema");
+  EXPECT_EQ(unwrapped(dict({{"state_dict", dict({{"model", inner}})}})).metadata.at("unwrapped"),
+            "state_dict.model");
+  EXPECT_EQ(unwrapped(dict({{"state_dict", inner}, {"state_dict_ema", inner}})).metadata.at("unwrapped"),
+            "state_dict_ema");
   EXPECT_FALSE(unwrapped(inner).metadata.contains("unwrapped"));
   const auto mixed = unwrapped(dict({{"w", tensor()}, {"epoch", "K\1"}, {"note", text("x")}}));
   EXPECT_EQ(mixed.metadata.at("skipped"), "epoch, note");
@@ -121,7 +131,8 @@ TEST(TorchFile, WrappedStateDictsAreUnwrapped) {
 }
 
 TEST(TorchFile, ParametersAndOldTensorsAreTensors) {
-  const std::string parameter = call("torch._utils", "_rebuild_parameter", {tensor(), "\x88", call("collections", "OrderedDict", {})});
+  const std::string parameter =
+      call("torch._utils", "_rebuild_parameter", {tensor(), "\x88", call("collections", "OrderedDict", {})});
   EXPECT_EQ(read(torch_zip(dict({{"w", parameter}}), {{"0", kSix}})).at("w").numel(), 6);
   // Python 2: OrderedDict([["w", tensor]])
   const std::string old = call("collections", "OrderedDict", {"](](" + text("w") + tensor() + "ee"});
@@ -132,9 +143,12 @@ TEST(TorchFile, NothingInAFileIsEverRun) {
   const std::string mark = testing::TempDir() + "/was_run";
   std::filesystem::remove(mark);
   const std::string attack = call("posix", "system", {text("touch " + mark)});
-  EXPECT_THAT(refusal(torch_zip(dict({{"w", attack}}), {})), HasSubstr("a call of posix.system, which is not run"));
-  EXPECT_THAT(refusal(torch_zip(attack, {})), HasSubstr("expected a dict of tensors, found a call of posix.system"));
-  const auto beside = read(torch_zip(dict({{"model", dict({{"w", tensor()}})}, {"args", attack}}), {{"0", kSix}}));
+  EXPECT_THAT(refusal(torch_zip(dict({{"w", attack}}), {})),
+              HasSubstr("a call of posix.system, which is not run"));
+  EXPECT_THAT(refusal(torch_zip(attack, {})),
+              HasSubstr("expected a dict of tensors, found a call of posix.system"));
+  const auto beside =
+      read(torch_zip(dict({{"model", dict({{"w", tensor()}})}, {"args", attack}}), {{"0", kSix}}));
   EXPECT_EQ(beside.tensors.size(), 1u);
   EXPECT_FALSE(std::filesystem::exists(mark));
 }
@@ -147,7 +161,8 @@ TEST(TorchFile, ForeignContentsAreNamed) {
   EXPECT_THAT(refusal(torch_zip("]", {})), HasSubstr("found a list"));
   EXPECT_THAT(refusal(torch_zip("}", {})), HasSubstr("found none in it"));
   EXPECT_THAT(refusal(torch_zip("}K\1" + tensor() + "s", {{"0", kSix}})), HasSubstr("texts as the names"));
-  EXPECT_THAT(refusal(torch_zip("}(" + text("w") + tensor() + text("w") + tensor() + "u", {{"0", kSix}})), HasSubstr("occurs twice"));
+  EXPECT_THAT(refusal(torch_zip("}(" + text("w") + tensor() + text("w") + tensor() + "u", {{"0", kSix}})),
+              HasSubstr("occurs twice"));
   EXPECT_THAT(refusal(pickle("K\1")), HasSubstr("found a pickle of an integer"));
 }
 
@@ -157,7 +172,8 @@ TEST(TorchFile, LegacyStoragesAreChecked) {
   EXPECT_THAT(refusal(torch_legacy(body, {{"0", kSix + "1234"}})), HasSubstr("expected 6 elements, found 7"));
   EXPECT_THAT(refusal(torch_legacy(body, {{"0", kSix}, {"0", kSix}})), HasSubstr("occurs twice"));
   EXPECT_THAT(refusal(torch_legacy(body, {{"0", kSix}, {"1", kSix}})), HasSubstr("storage '1'"));
-  const std::string two = dict({{"w", tensor({.legacy = true})}, {"v", tensor({.type = "LongStorage", .legacy = true})}});
+  const std::string two =
+      dict({{"w", tensor({.legacy = true})}, {"v", tensor({.type = "LongStorage", .legacy = true})}});
   EXPECT_THAT(refusal(torch_legacy(two, {{"0", kSix}})), HasSubstr("described in two ways"));
 }
 
@@ -211,10 +227,14 @@ class PythonFiles : public testing::Test {
     const char* chosen = std::getenv("AHA_PYTHON");
     const std::string python = chosen ? chosen : "/usr/bin/python3";
     write_file_atomically(folder_ + "/writer.py", kPythonWriter);
-    written_ = std::system(fmt::format("'{}' '{}/writer.py' '{}' >'{}/log' 2>&1", python, folder_, folder_, folder_).c_str()) == 0;
+    written_ =
+        std::system(fmt::format("'{}' '{}/writer.py' '{}' >'{}/log' 2>&1", python, folder_, folder_, folder_)
+                        .c_str()) == 0;
   }
   void SetUp() override {
-    if (!written_) GTEST_SKIP() << "no Python with torch and torchvision here (AHA_PYTHON names one): " << read_file(folder_ + "/log");
+    if (!written_)
+      GTEST_SKIP() << "no Python with torch and torchvision here (AHA_PYTHON names one): "
+                   << read_file(folder_ + "/log");
   }
   static inline std::string folder_;
   static inline bool written_ = false;
@@ -229,8 +249,9 @@ TEST_F(PythonFiles, AreReadValueByValue) {
     const TensorTable table = read_weights(entry.path());
     std::ifstream lines(entry.path().string().substr(0, entry.path().string().size() - 4) + ".txt");
     size_t tensors = 0;
-    for (std::string name, type, shape, values; std::getline(lines, name, '|') && std::getline(lines, type, '|') &&
-                                                std::getline(lines, shape, '|') && std::getline(lines, values);
+    for (std::string name, type, shape, values;
+         std::getline(lines, name, '|') && std::getline(lines, type, '|') &&
+         std::getline(lines, shape, '|') && std::getline(lines, values);
          ++tensors) {
       const TensorView& view = table.at(name);
       EXPECT_EQ(name_of(view.dtype), type) << name;

@@ -11,6 +11,7 @@ namespace aha {
 namespace {
 
 // The names of Python's pickletools.
+// clang-format off
 enum Op : uint8_t {
   kMark = '(', kStop = '.', kPop = '0', kPopMark = '1', kDup = '2',
   kBinFloat = 'G', kBinInt = 'J', kBinInt1 = 'K', kBinInt2 = 'M', kNone = 'N', kBinPersId = 'Q', kReduce = 'R',
@@ -21,6 +22,7 @@ enum Op : uint8_t {
   kLong1 = 0x8a, kShortBinUnicode = 0x8c, kBinUnicode8 = 0x8d, kBinBytes8 = 0x8e, kEmptySet = 0x8f,
   kAddItems = 0x90, kFrozenSet = 0x91, kNewObjEx = 0x92, kStackGlobal = 0x93, kMemoize = 0x94, kFrame = 0x95,
 };
+// clang-format on
 
 class Unpickler {
  public:
@@ -45,6 +47,8 @@ class Unpickler {
   }
 
  private:
+  // One line an opcode.
+  // clang-format off
   void step(uint8_t op) {
     switch (op) {
       case kFrame: reader_.u64(); return;  // a hint for streams
@@ -104,6 +108,7 @@ class Unpickler {
       default: throw refused("opcode {:#04x} at byte {} is not data", op, reader_.position() - 1);
     }
   }
+  // clang-format on
 
   template <class... Args>
   Error refused(fmt::format_string<Args...> format, Args&&... args) const {
@@ -111,7 +116,8 @@ class Unpickler {
   }
 
   void check_stack() const {
-    if (stack_.size() + marks_.size() > limits_.stack) throw refused("needs a stack of more than {} values", limits_.stack);
+    if (stack_.size() + marks_.size() > limits_.stack)
+      throw refused("needs a stack of more than {} values", limits_.stack);
   }
 
   template <class T>
@@ -129,7 +135,8 @@ class Unpickler {
   size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
 
   PickleValue* top() const {
-    if (stack_.size() <= floor()) throw refused("takes a value from an empty stack before byte {}", reader_.position());
+    if (stack_.size() <= floor())
+      throw refused("takes a value from an empty stack before byte {}", reader_.position());
     return stack_.back();
   }
 
@@ -148,7 +155,8 @@ class Unpickler {
   }
 
   std::vector<PickleRef> pop_to_mark() {
-    if (marks_.empty()) throw refused("looks for a mark that is not there before byte {}", reader_.position());
+    if (marks_.empty())
+      throw refused("looks for a mark that is not there before byte {}", reader_.position());
     auto out = pop_last(stack_.size() - marks_.back());
     marks_.pop_back();
     return out;
@@ -182,7 +190,8 @@ class Unpickler {
   }
 
   void push_global(std::string_view module, std::string_view name) {
-    if (module.size() > limits_.text_bytes || name.size() > limits_.text_bytes) throw refused("has a global with an endless name");
+    if (module.size() > limits_.text_bytes || name.size() > limits_.text_bytes)
+      throw refused("has a global with an endless name");
     push(PickleGlobal{std::string(module), std::string(name)});
   }
 
@@ -272,7 +281,8 @@ std::string describe(PickleRef value) {
   return std::visit(Describer{}, value->data);
 }
 
-PickleTree tree_from_pickle(std::span<const std::byte> bytes, std::string_view name, const PickleLimits& limits) {
+PickleTree tree_from_pickle(std::span<const std::byte> bytes, std::string_view name,
+                            const PickleLimits& limits) {
   return Unpickler(bytes, name, limits).run();
 }
 

@@ -1,12 +1,15 @@
 // Reads a Python pickle without running anything.
 //
-// A pickle is a program for a small stack machine: it pushes numbers, texts and containers, and it may name a function and have it called. This reader keeps the first
-// half and refuses the second by construction: a global is only its two names, and a call is only a node that remembers what the file asked for (`PickleObject`).
-// There is no way from a file to code. Whoever uses the tree decides which nodes mean something (torch_file.cpp: tensors); all others stay inert, so that an
-// argparse.Namespace in a checkpoint does not stand in the way of the weights beside it.
+// A pickle is a program for a small stack machine: it pushes numbers, texts and containers, and it may name a
+// function and have it called. This reader keeps the first half and refuses the second by construction: a
+// global is only its two names, and a call is only a node that remembers what the file asked for
+// (`PickleObject`). There is no way from a file to code. Whoever uses the tree decides which nodes mean
+// something (torch_file.cpp: tensors); all others stay inert, so that an argparse.Namespace in a checkpoint
+// does not stand in the way of the weights beside it.
 //
-// Protocols 2 to 4, with the opcodes that pickle writes for data; the textual ones of protocols 0 and 1, extension registries and out-of-band buffers are refused.
-// All nodes live in one flat store and point into it: cycles and a nesting a million deep cost no recursion, neither here nor when the tree is destroyed.
+// Protocols 2 to 4, with the opcodes that pickle writes for data; the textual ones of protocols 0 and 1,
+// extension registries and out-of-band buffers are refused. All nodes live in one flat store and point into
+// it: cycles and a nesting a million deep cost no recursion, neither here nor when the tree is destroyed.
 #pragma once
 
 #include <cstdint>
@@ -51,14 +54,14 @@ struct PicklePersistent {  // a thing stored outside the pickle
 // What a call, a construction or a later change of such an object asked for. Nothing of it has happened.
 struct PickleObject {
   PickleRef callee = nullptr, arguments = nullptr;
-  PickleRef state = nullptr;  // of BUILD, null without one
+  PickleRef state = nullptr;                             // of BUILD, null without one
   std::vector<std::pair<PickleRef, PickleRef>> entries;  // set by item: how an OrderedDict is filled
   std::vector<PickleRef> items;                          // appended
 };
 
 struct PickleValue {
-  std::variant<PickleNone, bool, int64_t, double, PickleLong, std::string, PickleBytes, PickleTuple, PickleList,
-               PickleSet, PickleDict, PickleGlobal, PicklePersistent, PickleObject>
+  std::variant<PickleNone, bool, int64_t, double, PickleLong, std::string, PickleBytes, PickleTuple,
+               PickleList, PickleSet, PickleDict, PickleGlobal, PicklePersistent, PickleObject>
       data;
 
   template <class T>
@@ -84,6 +87,7 @@ struct PickleTree {
   size_t consumed = 0;  // bytes up to and with STOP: pickles may follow one another
 };
 
-PickleTree tree_from_pickle(std::span<const std::byte> bytes, std::string_view name, const PickleLimits& limits = {});
+PickleTree tree_from_pickle(std::span<const std::byte> bytes, std::string_view name,
+                            const PickleLimits& limits = {});
 
 }  // namespace aha

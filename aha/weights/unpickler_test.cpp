@@ -48,7 +48,10 @@ TEST(Unpickler, ReadsNumbers) {
   EXPECT_EQ(value<int64_t>("\x8a\x01\xff"), -1);
   EXPECT_EQ(value<int64_t>("\x8a\x02\xff\x00"s), 255);
   EXPECT_EQ(value<int64_t>("\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x80"s), std::numeric_limits<int64_t>::min());
-  EXPECT_EQ(value<PickleLong>("\x8a\x09" "123456789").little_endian, "123456789");
+  EXPECT_EQ(value<PickleLong>("\x8a\x09"
+                              "123456789")
+                .little_endian,
+            "123456789");
   EXPECT_EQ(value<double>("G\x3f\xf8\x00\x00\x00\x00\x00\x00"s), 1.5);
   EXPECT_TRUE(value<bool>("\x88"));
   EXPECT_FALSE(value<bool>("\x89"));
@@ -83,7 +86,8 @@ TEST(Unpickler, TheMemoGivesTheSameNodeAgain) {
 }
 
 TEST(Unpickler, CallsNothingAndRemembersWhatWasAsked) {
-  const auto tree = read(pickle(call("posix", "system", {test_files::text("touch owned")}) + test_files::dict({{"x", "K\1"}}) + "b"));
+  const auto tree = read(pickle(call("posix", "system", {test_files::text("touch owned")}) +
+                                test_files::dict({{"x", "K\1"}}) + "b"));
   const auto* object = tree.root->get<PickleObject>();
   ASSERT_NE(object, nullptr);
   EXPECT_EQ(describe(tree.root), "a call of posix.system");
@@ -103,7 +107,8 @@ TEST(Unpickler, StopsWhereThePickleStops) {
 TEST(Unpickler, EveryTruncationIsRefused) {
   const std::string whole = pickle(test_files::dict({{"w", test_files::tensor()}}));
   read(whole);
-  for (size_t size = 0; size < whole.size(); ++size) EXPECT_THAT(refusal(whole.substr(0, size)), HasSubstr("cut off"));
+  for (size_t size = 0; size < whole.size(); ++size)
+    EXPECT_THAT(refusal(whole.substr(0, size)), HasSubstr("cut off"));
 }
 
 TEST(Unpickler, OnlyTheOpcodesOfDataAreKnown) {
@@ -116,9 +121,11 @@ TEST(Unpickler, OnlyTheOpcodesOfDataAreKnown) {
 }
 
 TEST(Unpickler, MisuseOfTheStackIsRefused) {
-  for (const std::string body : {"", "0", "1", "a", "K\1a", "t", "\x85", "u", "s", "e", "]e", "R", "b", "Q", "2", "q\1", "K\1(a"})
+  for (const std::string body :
+       {"", "0", "1", "a", "K\1a", "t", "\x85", "u", "s", "e", "]e", "R", "b", "Q", "2", "q\1", "K\1(a"})
     EXPECT_THAT(refusal(pickle(body)), testing::AnyOf(HasSubstr("empty stack"), HasSubstr("a mark"))) << body;
-  for (const std::string body : {"(K\1", "K\1K\2", "K\1("}) EXPECT_THAT(refusal(pickle(body)), testing::AnyOf(HasSubstr("left over"), HasSubstr("empty stack")));
+  for (const std::string body : {"(K\1", "K\1K\2", "K\1("})
+    EXPECT_THAT(refusal(pickle(body)), testing::AnyOf(HasSubstr("left over"), HasSubstr("empty stack")));
   EXPECT_THAT(refusal(pickle("h\1")), HasSubstr("memo 1"));
   EXPECT_THAT(refusal(pickle("}(K\1u")), HasSubstr("without a value"));
   EXPECT_THAT(refusal(pickle("K\1K\2a")), HasSubstr("appends to an integer"));
@@ -133,7 +140,8 @@ TEST(Unpickler, EverythingIsBounded) {
   EXPECT_THAT(refusal(pickle(std::string(2'000'001, '}'))), HasSubstr("more than"));
   EXPECT_THAT(refusal(pickle("N" + std::string(1'000'000, '2'))), HasSubstr("a stack of more than"));
   EXPECT_THAT(refusal(pickle(std::string(1'000'001, '('))), HasSubstr("a stack of more than"));
-  EXPECT_THAT(refusal(pickle("X\xff\xff\xff\xffhi"s)), HasSubstr("at most 1048576 bytes, found one of 4294967295"));
+  EXPECT_THAT(refusal(pickle("X\xff\xff\xff\xffhi"s)),
+              HasSubstr("at most 1048576 bytes, found one of 4294967295"));
   EXPECT_THAT(refusal(pickle("\x8d\xff\xff\xff\xff\xff\xff\xff\xffhi"s)), HasSubstr("at most"));
   EXPECT_THAT(refusal(pickle("N"), {.bytes = 3}), HasSubstr("cut off"));
   EXPECT_THAT(refusal(pickle("](NNNe"), {.references = 2}), HasSubstr("more than 2 references"));

@@ -36,7 +36,8 @@ struct CentralHeader {
 
 class ZipReader {
  public:
-  ZipReader(std::span<const std::byte> bytes, std::string_view name) : bytes_(bytes), file_(printable(name, 300)) {}
+  ZipReader(std::span<const std::byte> bytes, std::string_view name)
+      : bytes_(bytes), file_(printable(name, 300)) {}
 
   ZipArchive read(std::string_view source) {
     ZipArchive archive;
@@ -47,15 +48,16 @@ class ZipReader {
     for (uint64_t i = 0; i < directory.members; ++i) {
       const CentralHeader central = read_central(reader);
       const uint64_t data = data_offset(central, directory.offset);
-      const auto [place, is_new] =
-          archive.members.try_emplace(central.name, ZipMember{bytes_.subspan(data, central.size), central.crc32});
+      const auto [place, is_new] = archive.members.try_emplace(
+          central.name, ZipMember{bytes_.subspan(data, central.size), central.crc32});
       if (!is_new) throw refused("member '{}' occurs twice", printable(central.name));
       extents.emplace_back(central.local_offset, data + central.size);
     }
     if (reader.left() != 0) throw refused("the directory has {} bytes left over", reader.left());
     std::sort(extents.begin(), extents.end());
     for (size_t i = 1; i < extents.size(); ++i)
-      if (extents[i].first < extents[i - 1].second) throw refused("members overlap at byte {}", extents[i].first);
+      if (extents[i].first < extents[i - 1].second)
+        throw refused("members overlap at byte {}", extents[i].first);
     return archive;
   }
 
@@ -114,14 +116,17 @@ class ZipReader {
     if (end64.u32() != kEnd64Sign) throw refused("the zip64 end record is missing");
     if (end64.u64() != kEnd64Size - 12) throw refused("the zip64 end record has an unknown size");
     end64.take(4);  // versions
-    if (end64.u32() != 0 || end64.u32() != 0) throw refused("a zip archive in several parts is not supported");
+    if (end64.u32() != 0 || end64.u32() != 0)
+      throw refused("a zip archive in several parts is not supported");
     const uint64_t here = end64.u64();
     Directory directory;
     directory.members = end64.u64();
     directory.size = end64.u64();
     directory.offset = end64.u64();
     directory.end = record;
-    const auto agrees = [](uint64_t small, uint64_t limit, uint64_t large) { return small == limit || small == large; };
+    const auto agrees = [](uint64_t small, uint64_t limit, uint64_t large) {
+      return small == limit || small == large;
+    };
     if (here != directory.members || !agrees(small.members, 0xffff, directory.members) ||
         !agrees(small.size, kIn64, directory.size) || !agrees(small.offset, kIn64, directory.offset))
       throw refused("the two end records contradict each other");
@@ -152,7 +157,8 @@ class ZipReader {
     if (disk != 0) throw refused("a zip archive in several parts is not supported");
     if (central.flags & ~(kFlagSizesFollow | kFlagUtf8))
       throw refused("member '{}' is encrypted or uses an unknown feature (flags {:#x})", name, central.flags);
-    if (method != 0) throw refused("member '{}': expected a stored member, found compression method {}", name, method);
+    if (method != 0)
+      throw refused("member '{}': expected a stored member, found compression method {}", name, method);
     if (stored != central.size)
       throw refused("member '{}': {} bytes stored, {} bytes stated", name, stored, central.size);
     return central;
@@ -160,7 +166,8 @@ class ZipReader {
 
   // The zip64 field holds, in this order, only those values that did not fit into 32 bits.
   void read_zip64(ByteReader extra, std::initializer_list<uint64_t*> values) const {
-    const bool needed = std::any_of(values.begin(), values.end(), [](const uint64_t* v) { return *v == kIn64; });
+    const bool needed =
+        std::any_of(values.begin(), values.end(), [](const uint64_t* v) { return *v == kIn64; });
     if (!needed) return;
     while (extra.left() >= 4) {
       const uint16_t id = extra.u16(), size = extra.u16();
@@ -174,8 +181,8 @@ class ZipReader {
   }
 
   void check_name(const std::string& name) const {
-    const bool climbs = name == ".." || name.starts_with("../") || name.ends_with("/..") ||
-                        name.find("/../") != name.npos;
+    const bool climbs =
+        name == ".." || name.starts_with("../") || name.ends_with("/..") || name.find("/../") != name.npos;
     const bool bad = name.empty() || name.size() > kMostNameBytes || name[0] == '/' || climbs ||
                      name.find('\\') != name.npos || name.find('\0') != name.npos;
     if (bad) throw refused("member name '{}' is not a plain relative path", printable(name));
@@ -195,7 +202,8 @@ class ZipReader {
     const uint16_t name_size = reader.u16(), extra_size = reader.u16();
     const bool same_name = reader.text(name_size) == central.name;
     ByteReader extra(reader.take(extra_size), file_);
-    // A writer that streams leaves zeros here and states the numbers behind the data; the directory has them anyway.
+    // A writer that streams leaves zeros here and states the numbers behind the data; the directory has them
+    // anyway.
     const bool sizes_follow = (flags & kFlagSizesFollow) && crc32 == 0 && stored == 0 && size == 0;
     if (!sizes_follow) read_zip64(extra, {&size, &stored});
     const bool same_sizes =
@@ -229,7 +237,8 @@ void check_crc(const ZipArchive& archive) {
   for (size_t i = 0; i < members.size(); ++i)
     if (found[i] != members[i]->second.crc32)
       throw input_error("{}: member '{}' is damaged: expected CRC-32 {:08x}, found {:08x}",
-                        printable(archive.source, 300), printable(members[i]->first), members[i]->second.crc32, found[i]);
+                        printable(archive.source, 300), printable(members[i]->first),
+                        members[i]->second.crc32, found[i]);
 }
 
 }  // namespace aha

@@ -1,8 +1,9 @@
 // A strict reader of zip archives whose members are stored, not compressed: the container of PyTorch files.
 //
-// Members are views into the archive. What PyTorch never writes is refused, because it is how archives lie: compressed or encrypted members, names that
-// occur twice, are absolute or climb with "..", members that overlap or leave the file, a local header that contradicts the directory, bytes between the directory and the
-// end. zip64 is read wherever it is used. Nothing is ever inflated, so a small file stays small.
+// Members are views into the archive. What PyTorch never writes is refused, because it is how archives lie:
+// compressed or encrypted members, names that occur twice, are absolute or climb with "..", members that
+// overlap or leave the file, a local header that contradicts the directory, bytes between the directory and
+// the end. zip64 is read wherever it is used. Nothing is ever inflated, so a small file stays small.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,8 @@ struct ZipArchive {
 
 ZipArchive zip_from_bytes(std::span<const std::byte> bytes, std::string_view name);
 
-// Compares every member with its CRC-32, on all threads; an input error names the first damaged one. Cost: one pass over the file.
+// Compares every member with its CRC-32, on all threads; an input error names the first damaged one. Cost:
+// one pass over the file.
 void check_crc(const ZipArchive& archive);
 
 }  // namespace aha

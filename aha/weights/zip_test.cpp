@@ -38,7 +38,8 @@ std::string refusal(const std::vector<ZipEntry>& entries, const test_files::ZipF
 }
 
 TEST(Zip, ReadsStoredMembers) {
-  const std::string content = test_files::zip({{"a/data.pkl", "hello"}, {"a/data/0", ""}, {"a/version", "3\n"}});
+  const std::string content =
+      test_files::zip({{"a/data.pkl", "hello"}, {"a/data/0", ""}, {"a/version", "3\n"}});
   const auto archive = read(content);
   ASSERT_EQ(archive.members.size(), 3u);
   EXPECT_EQ(text_of(archive.members.at("a/data.pkl")), "hello");
@@ -49,7 +50,8 @@ TEST(Zip, ReadsStoredMembers) {
 TEST(Zip, ReadsStreamedMembersZip64AndAComment) {
   const std::string streamed = test_files::zip({{.name = "a", .content = "one", .flags = 0x808}});
   EXPECT_EQ(text_of(read(streamed).members.at("a")), "one");
-  const std::string large = test_files::zip({{"b", "zero"}, {.name = "a", .content = "two", .zip64 = true}}, {.zip64_end = true});
+  const std::string large =
+      test_files::zip({{"b", "zero"}, {.name = "a", .content = "two", .zip64 = true}}, {.zip64_end = true});
   EXPECT_EQ(text_of(read(large).members.at("a")), "two");
   const std::string commented = test_files::zip({{"a", "three"}}, {.comment = "PK\5\6 is not the end"});
   EXPECT_EQ(text_of(read(commented).members.at("a")), "three");
@@ -58,7 +60,8 @@ TEST(Zip, ReadsStreamedMembersZip64AndAComment) {
 TEST(Zip, EveryTruncationIsRefused) {
   const std::string whole = test_files::zip({{"a", "12345"}, {"b", "678"}}, {.zip64_end = true});
   ASSERT_EQ(read(whole).members.size(), 2u);
-  for (size_t size = 0; size < whole.size(); ++size) EXPECT_THAT(refusal(whole.substr(0, size)), HasSubstr("x.zip"));
+  for (size_t size = 0; size < whole.size(); ++size)
+    EXPECT_THAT(refusal(whole.substr(0, size)), HasSubstr("x.zip"));
 }
 
 TEST(Zip, AFlippedByteOfAMemberIsNoticed) {
@@ -85,20 +88,26 @@ TEST(Zip, TheDirectoryAndTheLocalHeadersAgree) {
   EXPECT_THAT(refusal({{.name = "a", .content = "1", .local_name = "b"}}), HasSubstr("contradicts"));
   EXPECT_THAT(refusal({{.name = "a", .content = "1", .local_offset_plus = 1}}), HasSubstr("x.zip"));
   EXPECT_THAT(refusal({{.name = "a", .content = "1", .local_offset_plus = 1000}}), HasSubstr("outside"));
-  EXPECT_THAT(refusal({{.name = "a", .content = "1", .flags = 8, .stated_size_plus = 500}}), HasSubstr("beyond"));
+  EXPECT_THAT(refusal({{.name = "a", .content = "1", .flags = 8, .stated_size_plus = 500}}),
+              HasSubstr("beyond"));
 }
 
 TEST(Zip, OverlappingMembersAreRefused) {
-  EXPECT_THAT(refusal({{.name = "a", .content = "1", .flags = 8, .stated_size_plus = 5}, {.name = "b", .content = "2"}}), HasSubstr("overlap"));
+  EXPECT_THAT(refusal({{.name = "a", .content = "1", .flags = 8, .stated_size_plus = 5},
+                       {.name = "b", .content = "2"}}),
+              HasSubstr("overlap"));
 }
 
 TEST(Zip, TheDirectoryIsExactlyWhatTheEndRecordSays) {
   EXPECT_THAT(refusal({{"a", "1"}}, {.members_plus = 1}), HasSubstr("cut off"));
-  EXPECT_THAT(refusal({{"a", "1"}, {"b", "1"}}, {.members_plus = static_cast<size_t>(-1)}), HasSubstr("left over"));
+  EXPECT_THAT(refusal({{"a", "1"}, {"b", "1"}}, {.members_plus = static_cast<size_t>(-1)}),
+              HasSubstr("left over"));
   EXPECT_THAT(refusal({{"a", "1"}}, {.directory_size_plus = 1}), HasSubstr("expected the directory to end"));
-  EXPECT_THAT(refusal({{"a", "1"}}, {.directory_offset_plus = 100}), HasSubstr("expected the directory to end"));
+  EXPECT_THAT(refusal({{"a", "1"}}, {.directory_offset_plus = 100}),
+              HasSubstr("expected the directory to end"));
   EXPECT_THAT(refusal({{"a", "1"}}, {.before_end = "junk"}), HasSubstr("expected the directory to end"));
-  EXPECT_THAT(refusal({{"a", "1"}}, {.zip64_end = true, .members_plus = 5'000'000}), HasSubstr("at most 1000000"));
+  EXPECT_THAT(refusal({{"a", "1"}}, {.zip64_end = true, .members_plus = 5'000'000}),
+              HasSubstr("at most 1000000"));
 }
 
 }  // namespace
