@@ -1,8 +1,9 @@
 // safetensors: named tensors behind a JSON header, memory-mapped.
 //
 //   8 bytes   n, little-endian
-//   n bytes   {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ..., "__metadata__":
-//   {"key": "text"}} the rest  the tensors, row-major, without a gap, an overlap or a byte left over
+//   n bytes   {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...,
+//              "__metadata__": {"key": "text"}}
+//   the rest  the tensors, row-major, without a gap, an overlap or a byte left over
 //
 // The reader trusts nothing: every rule of the format is checked before a single view is handed out, names
 // that occur twice are refused, and the memory used beside the mapping is a small multiple of the header,
