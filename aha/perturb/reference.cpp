@@ -1,0 +1,111 @@
+#include "aha/perturb/reference.h"
+
+#include <cmath>
+
+#include "aha/base/error.h"
+
+namespace aha {
+namespace {
+
+const std::vector<std::string> kNames = {"black", "mean", "blur"};
+
+enum class Border { kReflect, kZero };
+
+// Index j of a line of n that is continued by reflection without repeating the border, as often as needed.
+int64_t reflected(int64_t j, int64_t n) {
+  if (n == 1) return 0;
+  const int64_t period = 2 * (n - 1);
+  j = ((j % period) + period) % period;
+  return j < n ? j : period - j;
+}
+
+// (n, n): a blur of a line as a matrix, borders included. A product with it is as exact as a convolution and allows kernels wider than the image.
+Tensor blur_matrix(int64_t n, const std::vector<double>& weights, Border border) {
+  const auto half = static_cast<int64_t>(weights.size() / 2);
+  Tensor matrix = torch::zeros({n, n}, torch::kFloat64);
+  auto entry = matrix.accessor<double, 2>();
+  for (int64_t y = 0; y < n; ++y) {
+    for (int64_t d = -half; d <= half; ++d) {
+      const int64_t from = y + d;
+      if (border == Border::kReflect)
+        entry[y][reflected(from, n)] += weights[d + half];
+      else if (from >= 0 && from < n)
+        entry[y][from] += weights[d + half];
+    }
+  }
+  return matrix;
+}
+
+Tensor blurred(const Tensor& pixels, const std::vector<double>& weights, Border border) {
+  const Tensor down = blur_matrix(pixels.size(2), weights, border).to(pixels.options());
+  const Tensor across = blur_matrix(pixels.size(3), weights, border).to(pixels.options());
+  return down.matmul(pixels).matmul(across.t());
+}
+
+Tensor colour_of(const ReferenceOptions& options, const Tensor& pixels) {
+  if (options.colour.size() != 3) throw input_error("colour: expected 3 numbers, found {}", options.colour.size());
+  return torch::tensor(options.colour, torch::kFloat64).to(pixels.options()).view({1, 3, 1, 1});
+}
+
+void check_kernel(int taps, double sigma) {
+  if (taps < 1 || taps % 2 == 0) throw input_error("blur: expected an odd number of taps, found {}", taps);
+  if (!(sigma > 0) || !std::isfinite(sigma)) throw input_error("blur: expected sigma > 0 pixels, found {}", sigma);
+}
+
+}  // namespace
+
+ReferenceKind reference_from_name(const std::string& name) {
+  for (size_t n = 0; n < kNames.size(); ++n)
+    if (kNames[n] == name) return static_cast<ReferenceKind>(n);
+  throw unknown_name_error("reference", name, kNames);
+}
+
+std::string name_of(ReferenceKind kind) { return kNames[static_cast<size_t>(kind)]; }
+
+Tensor reference_image(const Tensor& pixels, ReferenceKind kind, const ReferenceOptions& options) {
+  check_shape(pixels, {-1, 3, -1, -1}, "pixels");
+  if (kind == ReferenceKind::kBlack) return torch::zeros_like(pixels);
+  if (kind == ReferenceKind::kMean) return colour_of(options, pixels).expand_as(pixels).contiguous();
+  if (options.blur == "rise") {
+    const Tensor colour = colour_of(options, pixels);
+    const double sigma = options.sigma_px > 0 ? options.sigma_px : 5;
+    const auto weights = reflected_impulse_weights(options.kernel_px > 0 ? options.kernel_px : 11, sigma);
+    return blurred(pixels - colour, weights, Border::kZero) + colour;
+  }
+  if (options.blur != "gaussian") {
+    const std::vector<std::string> available = {"gaussian", "rise"};
+    throw unknown_name_error("blur", options.blur, available);
+  }
+  const double side = static_cast<double>(std::min(pixels.size(2), pixels.size(3)));
+  const double sigma = options.sigma_px > 0 ? options.sigma_px : 25.0 / 224 * side;
+  const int taps = options.kernel_px > 0 ? options.kernel_px : 2 * static_cast<int>(std::lround(2 * sigma)) + 1;
+  return blurred(pixels, gaussian_weights(taps, sigma), Border::kReflect);
+}
+
+std::vector<double> gaussian_weights(int taps, double sigma) {
+  check_kernel(taps, sigma);
+  std::vector<double> weights(taps);
+  double sum = 0;
+  for (int n = 0; n < taps; ++n) {
+    const double d = n - taps / 2;
+    sum += weights[n] = std::exp(-d * d / (2 * sigma * sigma));
+  }
+  for (double& weight : weights) weight /= sum;
+  return weights;
+}
+
+std::vector<double> reflected_impulse_weights(int taps, double sigma) {
+  check_kernel(taps, sigma);
+  const int radius = static_cast<int>(std::floor(4 * sigma + 0.5));
+  const std::vector<double> gaussian = gaussian_weights(2 * radius + 1, sigma);
+  std::vector<double> weights(taps, 0.0);
+  for (int i = 0; i < taps; ++i) {
+    for (int d = -radius; d <= radius; ++d) {
+      const int j = (((i + d) % (2 * taps)) + 2 * taps) % (2 * taps);
+      if ((j < taps ? j : 2 * taps - 1 - j) == taps / 2) weights[i] += gaussian[d + radius];
+    }
+  }
+  return weights;
+}
+
+}  // namespace aha

@@ -1,0 +1,100 @@
+#include "aha/perturb/reference.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "aha/base/error.h"
+
+namespace aha {
+namespace {
+
+void expect_near(const std::vector<double>& found, const std::vector<double>& expected, double tolerance) {
+  ASSERT_GE(found.size(), expected.size());
+  for (size_t n = 0; n < expected.size(); ++n) EXPECT_NEAR(found[n], expected[n], tolerance) << n;
+}
+
+// The published values have six digits.
+TEST(Blur, KernelsHaveThePublishedWeights) {
+  expect_near(reflected_impulse_weights(5, 2), {0.186251, 0.205248, 0.217003, 0.205248, 0.186251}, 5e-7);
+  const auto rise = reflected_impulse_weights(11, 5);
+  expect_near(rise, {0.087958, 0.088896, 0.090474, 0.092191, 0.093489, 0.093982}, 5e-7);
+  EXPECT_NEAR(rise[5] * rise[5], 0.00883263, 5e-9);
+  EXPECT_NEAR(rise[0] * rise[0], 0.00773664, 5e-9);
+  const auto flat = reflected_impulse_weights(31, 31);
+  EXPECT_NEAR(flat[0], 0.032259, 2e-6);
+  EXPECT_NEAR(flat[15], 0.03225988, 5e-9);
+  expect_near(gaussian_weights(11, 5), {0.066342, 0.079425, 0.091361, 0.100969, 0.107213, 0.109379}, 5e-7);
+  EXPECT_NEAR(std::accumulate(rise.begin(), rise.end(), 0.0), 1, 1e-15);
+}
+
+TEST(Blur, EqualsAConvolutionWithReflectedBorders) {
+  torch::manual_seed(1);
+  const Tensor pixels = torch::rand({2, 3, 20, 30}, torch::kFloat64);
+  ReferenceOptions options;
+  options.sigma_px = 3;
+  options.kernel_px = 13;
+  const Tensor line = torch::tensor(gaussian_weights(13, 3), torch::kFloat64);
+  const Tensor kernel = line.unsqueeze(1).mul(line).expand({3, 1, 13, 13}).contiguous();
+  const Tensor padded = torch::nn::functional::pad(
+      pixels, torch::nn::functional::PadFuncOptions({6, 6, 6, 6}).mode(torch::kReflect));
+  const Tensor expected = torch::conv2d(padded, kernel, Tensor(), 1, at::IntArrayRef({0, 0}), 1, 3);
+  EXPECT_LT((reference_image(pixels, ReferenceKind::kBlur, options) - expected).abs().max().item<double>(), 1e-14);
+}
+
+TEST(Blur, RisePadsTheNormalisedImageWithZeros) {
+  torch::manual_seed(2);
+  const Tensor pixels = torch::rand({1, 3, 16, 16}, torch::kFloat64);
+  ReferenceOptions options;
+  options.blur = "rise";
+  const Tensor mean = torch::tensor(options.colour, torch::kFloat64).view({1, 3, 1, 1});
+  const Tensor std = torch::tensor({0.229, 0.224, 0.225}, torch::kFloat64).view({1, 3, 1, 1});
+  const Tensor line = torch::tensor(reflected_impulse_weights(11, 5), torch::kFloat64);
+  const Tensor kernel = line.unsqueeze(1).mul(line).expand({3, 1, 11, 11}).contiguous();
+  const Tensor expected = torch::conv2d((pixels - mean) / std, kernel, Tensor(), 1, at::IntArrayRef({5, 5}), 1, 3) * std + mean;
+  EXPECT_LT((reference_image(pixels, ReferenceKind::kBlur, options) - expected).abs().max().item<double>(), 1e-14);
+}
+
+TEST(Blur, KeepsAConstantImageAndAllowsKernelsWiderThanIt) {
+  const Tensor pixels = torch::full({1, 3, 5, 1}, 0.3, torch::kFloat64);
+  ReferenceOptions options;
+  options.sigma_px = 20;
+  EXPECT_LT((reference_image(pixels, ReferenceKind::kBlur, options) - pixels).abs().max().item<double>(), 1e-14);
+}
+
+TEST(Blur, FollowsTheSizeOfTheImage) {
+  torch::manual_seed(3);
+  const Tensor pixels = torch::rand({1, 3, 224, 224});
+  ReferenceOptions stated;
+  stated.sigma_px = 25;
+  stated.kernel_px = 101;
+  EXPECT_TRUE(torch::equal(reference_image(pixels, ReferenceKind::kBlur), reference_image(pixels, ReferenceKind::kBlur, stated)));
+}
+
+TEST(Reference, BlackAndMeanAreColours) {
+  const Tensor pixels = torch::rand({2, 3, 4, 4});
+  EXPECT_EQ(reference_image(pixels, ReferenceKind::kBlack).abs().max().item<float>(), 0);
+  const Tensor mean = reference_image(pixels, ReferenceKind::kMean);
+  EXPECT_EQ(mean.sizes(), pixels.sizes());
+  EXPECT_EQ(mean[1][2][3][3].item<float>(), 0.406f);
+  ReferenceOptions cifar;
+  cifar.colour = {0.4914, 0.4822, 0.4465};
+  EXPECT_EQ(reference_image(pixels, ReferenceKind::kMean, cifar)[0][1][0][0].item<float>(), 0.4822f);
+}
+
+TEST(Reference, RefusesWhatItDoesNotKnow) {
+  const Tensor pixels = torch::rand({1, 3, 8, 8});
+  ReferenceOptions options;
+  options.blur = "box";
+  EXPECT_THROW(reference_image(pixels, ReferenceKind::kBlur, options), Error);
+  options.blur = "gaussian";
+  options.kernel_px = 4;
+  EXPECT_THROW(reference_image(pixels, ReferenceKind::kBlur, options), Error);
+  options.colour = {0.5};
+  EXPECT_THROW(reference_image(pixels, ReferenceKind::kMean, options), Error);
+  EXPECT_THROW(reference_from_name("noise"), Error);
+  EXPECT_THROW(reference_image(pixels[0], ReferenceKind::kBlack), Error);
+}
+
+}  // namespace
+}  // namespace aha
