@@ -1,0 +1,78 @@
+#include "aha/metrics/curve.h"
+
+#include <numeric>
+
+#include "aha/base/error.h"
+
+namespace aha {
+namespace {
+
+struct RuleName {
+  AreaRule rule;
+  const char* name;
+};
+constexpr RuleName kRules[] = {
+    {AreaRule::kAuc10, "auc10"}, {AreaRule::kMeanK, "mean_k"}, {AreaRule::kTrapezoid, "trapezoid"}};
+
+double sum(std::span<const double> values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
+}
+
+// Without its first or last point.
+double mean_of_rest(std::span<const double> rest) {
+  if (rest.empty()) throw input_error("mean_k: expected a curve of 2 points or more");
+  return sum(rest) / static_cast<double>(rest.size());
+}
+
+double area(std::span<const double> curve, AreaRule rule) {
+  return rule == AreaRule::kAuc10 ? auc10(curve) : trapezoid(curve);
+}
+
+}  // namespace
+
+AreaRule area_rule_from_text(const std::string& text) {
+  std::vector<std::string> names;
+  for (const auto& [rule, name] : kRules) {
+    if (text == name) return rule;
+    names.emplace_back(name);
+  }
+  throw unknown_name_error("area rule", text, names);
+}
+
+std::string text_from_area_rule(AreaRule rule) {
+  for (const auto& [known, name] : kRules)
+    if (known == rule) return name;
+  return "";
+}
+
+double auc10(std::span<const double> curve) {
+  if (curve.size() != 10)
+    throw input_error("auc10: expected 10 points (0..90 % removed), found {}", curve.size());
+  return 0.1 * (sum(curve) - (curve.front() + curve.back()) / 2);
+}
+
+double trapezoid(std::span<const double> curve) {
+  if (curve.size() < 2) throw input_error("trapezoid: expected 2 points or more, found {}", curve.size());
+  return (sum(curve) - (curve.front() + curve.back()) / 2) / static_cast<double>(curve.size() - 1);
+}
+
+int points_of(AreaRule rule, int steps) {
+  return rule == AreaRule::kAuc10 ? steps : steps + 1;
+}
+
+double deletion_area(std::span<const double> removed_top, AreaRule rule) {
+  return rule == AreaRule::kMeanK ? mean_of_rest(removed_top.subspan(std::min<size_t>(1, removed_top.size())))
+                                  : area(removed_top, rule);
+}
+
+double insertion_area(std::span<const double> removed_bottom, AreaRule rule) {
+  return rule == AreaRule::kMeanK
+             ? mean_of_rest(removed_bottom.first(std::max<size_t>(1, removed_bottom.size()) - 1))
+             : area(removed_bottom, rule);
+}
+
+int64_t removed_pixels(int point, int steps, int64_t pixels) {
+  return point * pixels / steps;
+}
+
+}  // namespace aha

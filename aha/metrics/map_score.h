@@ -1,0 +1,19 @@
+// The score of one map, for verbs that show a map beside how good it is: deletion and insertion by the
+// paper's ten-point rule, mean over the references given.
+#pragma once
+
+#include "aha/metrics/sweep.h"
+
+namespace aha {
+
+struct MapScore {
+  double deletion = 0, insertion = 0;
+};
+
+// pixels (B, 3, H, W), maps (B, H, W), classes (B), each reference (B, 3, H, W). Cost: 19 target evaluations
+// a picture and reference, at most.
+std::vector<MapScore> score_maps(Classifier& target, const Tensor& pixels, const Tensor& maps,
+                                 const Tensor& classes, const std::vector<Tensor>& references,
+                                 const Context& context);
+
+}  // namespace aha

@@ -1,0 +1,47 @@
+// Removing a picture's pixels in the order of a map, and asking the target after each share.
+//
+// Two directions share one order: the most important pixels first (deletion, positive perturbation), the
+// least important first (insertion seen from its end, negative perturbation: a picture with q % inserted is
+// the picture whose other 100 - q % were removed). One sweep therefore yields deletion, insertion, positive
+// and negative together. The clean and the fully replaced picture belong to every sweep of a picture,
+// whatever the method: they are asked once and given to it.
+//
+// Cost: 2 (steps - 1) target evaluations a picture, map and reference. Probabilities are double.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "aha/base/context.h"
+#include "aha/base/options.h"
+#include "aha/metrics/curve.h"
+#include "aha/models/classifier.h"
+#include "aha/ranking/hard_order.h"
+
+namespace aha {
+
+struct SweepOptions {
+  int steps = 10;  // equal shares of the pixels
+  AreaRule rule = AreaRule::kAuc10;
+  TieRule ties = TieRule::kIndex;  // for whoever makes the order
+};
+
+// One picture, one map, one reference. Point i has i shares removed.
+struct SweepCurves {
+  std::vector<double> top, bottom;  // probability of the class, most / least important pixels removed first
+  std::vector<double> top_hits, bottom_hits;  // 1 where the class is the most probable one
+};
+
+// Probabilities (B, C), double, of the clean pictures or of any other.
+Tensor probabilities(Classifier& target, const Tensor& pixels, const Context& context);
+
+struct SweepEnds {
+  Tensor clean, replaced;  // (B, C) probabilities, double
+};
+
+// pixels and reference (B, 3, H, W) in [0, 1], order (B, H * W) as hard_order() gives it, classes (B).
+std::vector<SweepCurves> sweep(Classifier& target, const Tensor& pixels, const Tensor& reference,
+                               const Tensor& order, const Tensor& classes, const SweepEnds& ends,
+                               const SweepOptions& options, const Context& context);
+
+}  // namespace aha
