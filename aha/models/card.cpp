@@ -16,17 +16,20 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 const std::vector<std::string> kKinds = {"classifier", "encoder", "explainer"};
-const std::vector<std::string> kProvenanceKeys = {"data", "recipe", "seed", "command", "figures", "licence", "source"};
+const std::vector<std::string> kProvenanceKeys = {"data",    "recipe",  "seed",  "command",
+                                                  "figures", "licence", "source"};
 
 std::string text_at(const json& object, const char* key, const std::string& where) {
   const auto found = object.find(key);
   if (found == object.end()) throw input_error("{}: expected the key \"{}\"", where, key);
-  if (!found->is_string()) throw input_error("{}: {}: expected text, found {}", where, key, printable(found->dump()));
+  if (!found->is_string())
+    throw input_error("{}: {}: expected text, found {}", where, key, printable(found->dump()));
   return found->get<std::string>();
 }
 
 std::vector<std::string> texts_from_json(const json& value, const std::string& where) {
-  if (!value.is_array()) throw input_error("{}: expected a list of names, found {}", where, printable(value.dump()));
+  if (!value.is_array())
+    throw input_error("{}: expected a list of names, found {}", where, printable(value.dump()));
   std::vector<std::string> texts;
   for (const auto& item : value) {
     if (!item.is_string()) throw input_error("{}: expected names, found {}", where, printable(item.dump()));
@@ -38,21 +41,27 @@ std::vector<std::string> texts_from_json(const json& value, const std::string& w
 json object_at(const json& object, const char* key, const std::string& where) {
   const auto found = object.find(key);
   if (found == object.end()) return json::object();
-  if (!found->is_object()) throw input_error("{}: {}: expected an object, found {}", where, key, printable(found->dump()));
+  if (!found->is_object())
+    throw input_error("{}: {}: expected an object, found {}", where, key, printable(found->dump()));
   return *found;
 }
 
-std::string inside(const std::string& directory, const char* file) { return (std::filesystem::path(directory) / file).string(); }
+std::string inside(const std::string& directory, const char* file) {
+  return (std::filesystem::path(directory) / file).string();
+}
 
 }  // namespace
 
 ModelCard card_from_json(const json& j, const std::string& where) {
-  std::vector<std::string> keys = {"kind", "architecture", "summary", "network", "input", "classes", "provenance", "sha256"};
+  std::vector<std::string> keys = {"kind",  "architecture", "summary",    "network",
+                                   "input", "classes",      "provenance", "sha256"};
   ModelCard card;
   if (!j.is_object()) throw input_error("{}: expected a JSON object, found {}", where, printable(j.dump()));
   card.kind = text_at(j, "kind", where);
-  if (std::find(kKinds.begin(), kKinds.end(), card.kind) == kKinds.end()) throw unknown_name_error(where + ": kind", card.kind, kKinds);
-  if (card.kind == "explainer") keys.insert(keys.end(), {"encoder", "target", "temperature", "training", "refinement"});
+  if (std::find(kKinds.begin(), kKinds.end(), card.kind) == kKinds.end())
+    throw unknown_name_error(where + ": kind", card.kind, kKinds);
+  if (card.kind == "explainer")
+    keys.insert(keys.end(), {"encoder", "target", "temperature", "training", "refinement"});
   check_json_keys(j, keys, where);
 
   card.architecture = text_at(j, "architecture", where);
@@ -62,7 +71,8 @@ ModelCard card_from_json(const json& j, const std::string& where) {
   if (!j.contains("input")) throw input_error("{}: expected the key \"input\"", where);
   card.input = input_from_card_json(j["input"], where + ": input");
   if (j.contains("classes"))
-    card.classes = j["classes"] == "imagenet1k" ? imagenet_class_names() : texts_from_json(j["classes"], where + ": classes");
+    card.classes = j["classes"] == "imagenet1k" ? imagenet_class_names()
+                                                : texts_from_json(j["classes"], where + ": classes");
   card.provenance = object_at(j, "provenance", where);
   check_json_keys(card.provenance, kProvenanceKeys, where + ": provenance");
   if (card.kind != "explainer") return card;
@@ -77,12 +87,16 @@ ModelCard card_from_json(const json& j, const std::string& where) {
   card.encoder->normed = encoder.value("normed", json(false)) == json(true);
   const auto target = object_at(j, "target", where);
   check_json_keys(target, {"name", "architecture", "sha256"}, where + ": target");
-  card.target = ModelCard::TargetPart{text_at(target, "name", where + ": target"), text_at(target, "architecture", where + ": target"),
+  card.target = ModelCard::TargetPart{text_at(target, "name", where + ": target"),
+                                      text_at(target, "architecture", where + ": target"),
                                       text_at(target, "sha256", where + ": target")};
   if (j.contains("temperature")) {
-    if (!j["temperature"].is_number()) throw input_error("{}: temperature: expected a number, found {}", where, printable(j["temperature"].dump()));
+    if (!j["temperature"].is_number())
+      throw input_error("{}: temperature: expected a number, found {}", where,
+                        printable(j["temperature"].dump()));
     card.temperature = j["temperature"].get<double>();
-    if (!(card.temperature > 0)) throw input_error("{}: temperature: expected a number above 0, found {}", where, card.temperature);
+    if (!(card.temperature > 0))
+      throw input_error("{}: temperature: expected a number above 0, found {}", where, card.temperature);
   }
   card.training = object_at(j, "training", where);
   card.refinement = object_at(j, "refinement", where);
@@ -106,7 +120,9 @@ ordered_json json_from_card(const ModelCard& card) {
                     {"levels", card.encoder->levels},
                     {"normed", card.encoder->normed}};
   if (card.target)
-    j["target"] = {{"name", card.target->name}, {"architecture", card.target->architecture}, {"sha256", card.target->sha256}};
+    j["target"] = {{"name", card.target->name},
+                   {"architecture", card.target->architecture},
+                   {"sha256", card.target->sha256}};
   if (card.kind == "explainer") {
     j["temperature"] = card.temperature;
     j["training"] = card.training;
@@ -125,7 +141,9 @@ ModelCard read_card(const std::string& directory) {
 TensorTable read_model_weights(const std::string& directory, const ModelCard& card) {
   const auto path = inside(directory, "model.safetensors");
   const auto found = sha256_of_file(path);
-  if (found != card.sha256) throw input_error("{}: expected sha256 {} as the card says, found {}", path, printable(card.sha256), found);
+  if (found != card.sha256)
+    throw input_error("{}: expected sha256 {} as the card says, found {}", path, printable(card.sha256),
+                      found);
   return read_safetensors(path);
 }
 

@@ -1,7 +1,7 @@
 // The card of a model directory: DIR/model.json beside DIR/model.safetensors.
 //
-// A key that is not listed here is an input error, so that a typo never passes silently. The weights are named by their sha256, which is checked when a
-// model is loaded.
+// A key that is not listed here is an input error, so that a typo never passes silently. The weights are
+// named by their sha256, which is checked when a model is loaded.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -15,7 +15,8 @@ struct ModelCard {
   std::string kind;          // classifier, encoder, explainer
   std::string architecture;  // vit, convnext; dpt for an explainer
   std::string summary;       // one line for `aha models`
-  nlohmann::json network = nlohmann::json::object();  // hyper-parameters, as fields() of the architecture's config lists them
+  // Hyper-parameters, as fields() of the architecture's config lists them.
+  nlohmann::json network = nlohmann::json::object();
   InputSpec input;
   std::vector<std::string> classes;  // names; empty for an encoder
   // Keys: data, recipe, seed, command, figures (an object of measured numbers), licence, source.
@@ -34,7 +35,7 @@ struct ModelCard {
   };
   std::optional<EncoderPart> encoder;
   std::optional<TargetPart> target;
-  double temperature = 1;     // tau at the end of training
+  double temperature = 1;                                // tau at the end of training
   nlohmann::json training = nlohmann::json::object();    // settings of the run, as the trainer wrote them
   nlohmann::json refinement = nlohmann::json::object();  // settings found best for test-time refinement
 };

@@ -85,7 +85,8 @@ ConvNextConfig small_convnext_of(std::vector<int> depths, std::vector<int> width
   return c;
 }
 
-// One row: weights whose architecture begins with `prefix`, from `source` (empty = any), at `size` (0 = any) are evaluated so. First fit wins.
+// One row: weights whose architecture begins with `prefix`, from `source` (empty = any), at `size` (0 = any)
+// are evaluated so. First fit wins.
 struct InputRecipe {
   std::string_view prefix, source;
   int size;
@@ -131,7 +132,8 @@ std::vector<std::string> architecture_names() {
 std::string difference(const VitConfig& known, const VitConfig& found) {
   std::string text;
   const auto compare = [&](const char* what, int expected, int present) {
-    if (expected != present) text += fmt::format("{}{} {} instead of {}", text.empty() ? "" : ", ", what, present, expected);
+    if (expected != present)
+      text += fmt::format("{}{} {} instead of {}", text.empty() ? "" : ", ", what, present, expected);
   };
   compare("width", known.width, found.width);
   compare("depth", known.depth, found.depth);
@@ -146,28 +148,36 @@ std::string difference(const VitConfig& known, const VitConfig& found) {
 }
 
 std::string difference(const ConvNextConfig& known, const ConvNextConfig& found) {
-  if (known.depths != found.depths) return fmt::format("depths {} instead of {}", fmt::join(found.depths, ","), fmt::join(known.depths, ","));
-  if (known.widths != found.widths) return fmt::format("widths {} instead of {}", fmt::join(found.widths, ","), fmt::join(known.widths, ","));
-  if (known.stem_stride != found.stem_stride) return fmt::format("stem stride {} instead of {}", found.stem_stride, known.stem_stride);
+  if (known.depths != found.depths)
+    return fmt::format("depths {} instead of {}", fmt::join(found.depths, ","), fmt::join(known.depths, ","));
+  if (known.widths != found.widths)
+    return fmt::format("widths {} instead of {}", fmt::join(found.widths, ","), fmt::join(known.widths, ","));
+  if (known.stem_stride != found.stem_stride)
+    return fmt::format("stem stride {} instead of {}", found.stem_stride, known.stem_stride);
   return "";
 }
 
-bool is_convnext(const CanonicalWeights& weights) { return weights.family == "convnext"; }
+bool is_convnext(const CanonicalWeights& weights) {
+  return weights.family == "convnext";
+}
 
 // The configuration of these weights as a member of `architecture`, or in `why` what speaks against it.
-std::variant<VitConfig, ConvNextConfig> config_as(const Architecture& architecture, const CanonicalWeights& weights, std::string& why) {
+std::variant<VitConfig, ConvNextConfig> config_as(const Architecture& architecture,
+                                                  const CanonicalWeights& weights, std::string& why) {
   if (const auto* known = std::get_if<VitConfig>(&architecture.config)) {
     if (is_convnext(weights)) {
       why = "it holds a ConvNeXt";
       return *known;
     }
-    // Heads cannot be seen in the shapes: the name says them, as long as they divide the width that was found.
+    // Heads cannot be seen in the shapes: the name says them, as long as they divide the width that was
+    // found.
     const auto& patch = weights.table.at("patch_embed.proj.weight");
     const bool same_width = !patch.shape.empty() && patch.shape[0] == known->width;
     auto found = vit_config_from_weights(weights, same_width ? known->heads : 1);
     if (found.rope) found.image_size = known->image_size;
     why = difference(*known, found);
-    if (why.empty() && architecture.kind == "classifier" && found.classes == 0) why = "it holds an encoder without a head";
+    if (why.empty() && architecture.kind == "classifier" && found.classes == 0)
+      why = "it holds an encoder without a head";
     return found;
   }
   const auto& known = std::get<ConvNextConfig>(architecture.config);
@@ -199,13 +209,15 @@ Resolved resolve_public(const Architecture& architecture, const std::string& fil
   r.config = config_as(architecture, r.weights, why);
   if (!why.empty()) {
     const auto* fitting = fitting_architecture(r.weights);
-    throw input_error("{} does not fit {}: {}{}", file, architecture.name, why, fitting ? "; it fits " + fitting->name : "");
+    throw input_error("{} does not fit {}: {}{}", file, architecture.name, why,
+                      fitting ? "; it fits " + fitting->name : "");
   }
   r.sha256 = sha256_of_file(file);
   const int image_size = std::visit([](const auto& config) { return config.image_size; }, r.config);
   // A DINOv2 table was made at 518 pixels, but the network is used at 224.
   r.input = default_input(architecture, r.weights.source, r.kind == "encoder" ? 224 : image_size);
-  if (std::visit([](const auto& config) { return config.classes; }, r.config) == 1000) r.classes = imagenet_class_names();
+  if (std::visit([](const auto& config) { return config.classes; }, r.config) == 1000)
+    r.classes = imagenet_class_names();
   return r;
 }
 
@@ -219,7 +231,8 @@ Config config_from_card(const ModelCard& card, const std::string& where) {
 Resolved resolve_directory(const std::string& name, const std::string& directory) {
   const auto card = read_card(directory);
   const auto where = (fs::path(directory) / "model.json").string();
-  if (card.kind == "explainer") throw input_error("{}: expected a classifier or an encoder, found an explainer", where);
+  if (card.kind == "explainer")
+    throw input_error("{}: expected a classifier or an encoder, found an explainer", where);
   Resolved r;
   r.name = name;
   r.architecture = card.architecture;
@@ -233,7 +246,8 @@ Resolved resolve_directory(const std::string& name, const std::string& directory
   else if (card.architecture == "convnext")
     r.config = config_from_card<ConvNextConfig>(card, where);
   else
-    throw unknown_name_error(where + ": architecture", card.architecture, std::vector<std::string>{"vit", "convnext"});
+    throw unknown_name_error(where + ": architecture", card.architecture,
+                             std::vector<std::string>{"vit", "convnext"});
   r.input = card.input;
   r.classes = card.classes;
   const int classes = std::visit([](const auto& config) { return config.classes; }, r.config);
@@ -254,11 +268,15 @@ std::optional<std::string> model_directory(const std::string& spec) {
 
 Error unknown_model_error(const std::string& spec) {
   if (fs::is_regular_file(spec))
-    return input_error("{}: a weight file needs its architecture in front, as in vit_b_16:{}; `aha inspect` says which fits", spec, spec);
-  if (fs::is_directory(spec)) return input_error("{}: expected a model directory, found no model.json in it", spec);
+    return input_error(
+        "{}: a weight file needs its architecture in front, as in vit_b_16:{}; `aha inspect` says which fits",
+        spec, spec);
+  if (fs::is_directory(spec))
+    return input_error("{}: expected a model directory, found no model.json in it", spec);
   std::vector<std::string> available;
   for (const auto& model : bundled_models()) available.push_back(model.name);
-  for (const char* form : {"a model directory", "ARCHITECTURE:FILE", "script:FILE.pt"}) available.emplace_back(form);
+  for (const char* form : {"a model directory", "ARCHITECTURE:FILE", "script:FILE.pt"})
+    available.emplace_back(form);
   return unknown_name_error("model", spec, available);
 }
 
@@ -273,7 +291,8 @@ std::vector<int> blocks_from_levels(const std::vector<std::string>& levels) {
   std::vector<int> blocks;
   for (const auto& level : levels) {
     int block = -1, used = 0;
-    if (std::sscanf(level.c_str(), "block.%d%n", &block, &used) != 1 || used != static_cast<int>(level.size()))
+    if (std::sscanf(level.c_str(), "block.%d%n", &block, &used) != 1 ||
+        used != static_cast<int>(level.size()))
       throw input_error("encoder level: expected block.NUMBER, found '{}'", printable(level));
     blocks.push_back(block);
   }
@@ -296,7 +315,8 @@ std::unique_ptr<Classifier> classifier_from(Resolved r, const LoadOptions& optio
   const auto device = torch_device(context);
   if (const auto* config = std::get_if<VitConfig>(&r.config)) {
     if (info.input.size % config->patch != 0)
-      throw input_error("{}: expected an input size that is a multiple of {} pixels, found {}", info.name, config->patch, info.input.size);
+      throw input_error("{}: expected an input size that is a multiple of {} pixels, found {}", info.name,
+                        config->patch, info.input.size);
     auto network = vit_from_weights(r.weights, *config);
     network->to(device);
     return std::make_unique<VitClassifier>(network, std::move(info));
@@ -327,9 +347,12 @@ const std::vector<Architecture>& architectures() {
       {"vit_b_32", "classifier", "ViT-Base, patch 32, 88 M parameters", vit_of(768, 12, 32)},
       {"vit_l_16", "classifier", "ViT-Large, patch 16, 304 M parameters", vit_of(1024, 24, 16)},
       {"vit_l_32", "classifier", "ViT-Large, patch 32, 307 M parameters", vit_of(1024, 24, 32)},
-      {"deit_ti_16", "classifier", "DeiT-Tiny: the network of vit_ti_16, other preprocessing", vit_of(192, 12, 16)},
-      {"deit_s_16", "classifier", "DeiT-Small: the network of vit_s_16, other preprocessing", vit_of(384, 12, 16)},
-      {"deit_b_16", "classifier", "DeiT-Base: the network of vit_b_16, other preprocessing", vit_of(768, 12, 16)},
+      {"deit_ti_16", "classifier", "DeiT-Tiny: the network of vit_ti_16, other preprocessing",
+       vit_of(192, 12, 16)},
+      {"deit_s_16", "classifier", "DeiT-Small: the network of vit_s_16, other preprocessing",
+       vit_of(384, 12, 16)},
+      {"deit_b_16", "classifier", "DeiT-Base: the network of vit_b_16, other preprocessing",
+       vit_of(768, 12, 16)},
       {"deit_ti_16_distilled", "classifier", "distilled DeiT-Tiny", distilled(vit_of(192, 12, 16))},
       {"deit_s_16_distilled", "classifier", "distilled DeiT-Small", distilled(vit_of(384, 12, 16))},
       {"deit_b_16_distilled", "classifier", "distilled DeiT-Base", distilled(vit_of(768, 12, 16))},
@@ -374,7 +397,8 @@ const Architecture* fitting_architecture(const CanonicalWeights& weights) {
 
 InputSpec default_input(const Architecture& architecture, const std::string& source, int image_size) {
   for (const auto& recipe : kRecipes) {
-    const bool fits = std::string_view(architecture.name).starts_with(recipe.prefix) && (recipe.source.empty() || recipe.source == source) &&
+    const bool fits = std::string_view(architecture.name).starts_with(recipe.prefix) &&
+                      (recipe.source.empty() || recipe.source == source) &&
                       (recipe.size == 0 || recipe.size == image_size);
     if (!fits) continue;
     InputSpec input;
@@ -395,7 +419,9 @@ std::string bundled_models_folder() {
   const auto program = fs::read_symlink("/proc/self/exe", error);
   const auto installed = program.parent_path().parent_path() / "share" / "aha" / "models";
   if (!error && fs::is_directory(installed, error)) return installed.string();
-  const auto in_tree = fs::path(std::source_location::current().file_name()).parent_path().parent_path().parent_path() / "models";
+  const auto in_tree =
+      fs::path(std::source_location::current().file_name()).parent_path().parent_path().parent_path() /
+      "models";
   return fs::is_directory(in_tree, error) ? in_tree.string() : "";
 }
 
@@ -406,7 +432,8 @@ std::vector<BundledModel> bundled_models() {
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     if (!fs::is_regular_file(entry.path() / "model.json")) continue;
     try {
-      models.push_back({entry.path().filename().string(), entry.path().string(), read_card(entry.path().string())});
+      models.push_back(
+          {entry.path().filename().string(), entry.path().string(), read_card(entry.path().string())});
     } catch (const Error& broken) {
       spdlog::warn("{}", broken.what());
     }
@@ -415,15 +442,18 @@ std::vector<BundledModel> bundled_models() {
   return models;
 }
 
-std::unique_ptr<Classifier> load_classifier(const std::string& spec, const LoadOptions& options, const Context& context) {
+std::unique_ptr<Classifier> load_classifier(const std::string& spec, const LoadOptions& options,
+                                            const Context& context) {
   if (spec.starts_with("script:")) return load_script_classifier(spec.substr(7), options, context);
   auto resolved = resolve(spec);
   if (resolved.kind != "classifier") throw input_error("{}: expected a classifier, found an encoder", spec);
   return classifier_from(std::move(resolved), options, context);
 }
 
-std::unique_ptr<Encoder> load_encoder(const std::string& spec, const EncoderOptions& options, const Context& context) {
-  if (spec.starts_with("script:")) throw input_error("{}: a TorchScript file cannot be an encoder: it cannot be looked into", spec);
+std::unique_ptr<Encoder> load_encoder(const std::string& spec, const EncoderOptions& options,
+                                      const Context& context) {
+  if (spec.starts_with("script:"))
+    throw input_error("{}: a TorchScript file cannot be an encoder: it cannot be looked into", spec);
   auto resolved = resolve(spec);
   EncoderInfo info;
   info.name = spec;
@@ -436,7 +466,8 @@ std::unique_ptr<Encoder> load_encoder(const std::string& spec, const EncoderOpti
     network->to(torch_device(context));
     return encoder_from_vit(network, std::move(info), blocks_from_levels(options.levels));
   }
-  auto levels = options.levels.empty() ? default_stages(std::get<ConvNextConfig>(resolved.config)) : options.levels;
+  auto levels =
+      options.levels.empty() ? default_stages(std::get<ConvNextConfig>(resolved.config)) : options.levels;
   std::shared_ptr<Classifier> network = classifier_from(std::move(resolved), {}, context);
   info.normed = false;
   return encoder_from_classifier(std::move(network), std::move(levels), std::move(info));
@@ -452,16 +483,20 @@ LoadedExplainer load_explainer(const std::string& spec, Classifier* target, cons
   const auto& part = *card.encoder;
   std::shared_ptr<Encoder> encoder;
   if (part.model == "target") {
-    if (!target) throw input_error("{}: this explainer looks at the target's own activations; give the target it was trained for", spec);
+    if (!target)
+      throw input_error(
+          "{}: this explainer looks at the target's own activations; give the target it was trained for",
+          spec);
     if (target->info().sha256 != part.sha256)
-      throw input_error("{}: trained on the activations of {} (sha256 {}), found {} (sha256 {})", spec, card.target->name, part.sha256.substr(0, 12),
-                        target->info().name, target->info().sha256.substr(0, 12));
+      throw input_error("{}: trained on the activations of {} (sha256 {}), found {} (sha256 {})", spec,
+                        card.target->name, part.sha256.substr(0, 12), target->info().name,
+                        target->info().sha256.substr(0, 12));
     encoder = encoder_from_target(*target, part.levels);
   } else {
     encoder = load_encoder(part.model, {part.levels, part.normed}, context);
     if (encoder->info().sha256 != part.sha256)
-      throw input_error("{}: expected the encoder {} with sha256 {}, found {}", spec, part.model, part.sha256.substr(0, 12),
-                        encoder->info().sha256.substr(0, 12));
+      throw input_error("{}: expected the encoder {} with sha256 {}, found {}", spec, part.model,
+                        part.sha256.substr(0, 12), encoder->info().sha256.substr(0, 12));
   }
   loaded.explainer = std::make_unique<Explainer>(encoder, config_from_card<DecoderOptions>(card, where));
   auto& decoder = loaded.explainer->decoder();
@@ -482,7 +517,9 @@ void save_explainer(const std::string& directory, Explainer& explainer, ModelCar
   write_model(directory, std::move(card), table_from_state(*explainer.decoder()));
 }
 
-void save_classifier(const std::string& directory, Vit& network, ModelCard card) { save_network(directory, "vit", network, std::move(card)); }
+void save_classifier(const std::string& directory, Vit& network, ModelCard card) {
+  save_network(directory, "vit", network, std::move(card));
+}
 void save_classifier(const std::string& directory, ConvNext& network, ModelCard card) {
   save_network(directory, "convnext", network, std::move(card));
 }

@@ -2,7 +2,7 @@
 //
 //   NAME            a bundled model, models/NAME
 //   path/to/dir     a model directory (model.json, model.safetensors)
-//   vit_b_16:FILE   a known architecture with public weights (safetensors or .pth; keys of torchvision, timm, Hugging Face, Meta)
+//   vit_b_16:FILE   a known architecture with public weights: safetensors or .pth, anyone's key names
 //   script:FILE.pt  a TorchScript classifier
 #pragma once
 
@@ -19,39 +19,46 @@ struct Architecture {
   std::string name;  // "vit_b_16"
   std::string kind;  // classifier, encoder
   std::string summary;
-  std::variant<VitConfig, ConvNextConfig> config;  // sizes; eps and position rule come with the weights' source
+  std::variant<VitConfig, ConvNextConfig>
+      config;  // sizes; eps and position rule come with the weights' source
 };
 const std::vector<Architecture>& architectures();
 const Architecture& architecture_named(const std::string& name);
 
-// Which known architecture these weights are; null where none fits. Number of classes and input size are free.
+// Which known architecture these weights are; null where none fits. Number of classes and input size are
+// free.
 const Architecture* fitting_architecture(const CanonicalWeights& weights);
 
-// The evaluation recipe of public weights of this architecture from this source ("timm", "torchvision", "huggingface", ...).
+// The evaluation recipe of public weights of this architecture from this source ("timm", "torchvision",
+// "huggingface", ...).
 InputSpec default_input(const Architecture& architecture, const std::string& source, int image_size);
 
 struct BundledModel {
   std::string name, directory;
   ModelCard card;
 };
-// Folder: the environment's AHA_MODELS, else share/aha/models beside the program's bin, else models in the source tree. Empty where there is none.
+// Folder: the environment's AHA_MODELS, else share/aha/models beside the program's bin, else models in the
+// source tree. Empty where there is none.
 std::string bundled_models_folder();
 std::vector<BundledModel> bundled_models();  // by name; broken directories are left out with a log line
 
-std::unique_ptr<Classifier> load_classifier(const std::string& spec, const LoadOptions& options, const Context& context);
+std::unique_ptr<Classifier> load_classifier(const std::string& spec, const LoadOptions& options,
+                                            const Context& context);
 
 struct EncoderOptions {
   std::vector<std::string> levels;  // "block.4", "stage.2", ...; empty = the usual ones of this depth
   bool normed = true;               // apply a transformer's final LayerNorm to each level
 };
 // Any spec above except TorchScript.
-std::unique_ptr<Encoder> load_encoder(const std::string& spec, const EncoderOptions& options, const Context& context);
+std::unique_ptr<Encoder> load_encoder(const std::string& spec, const EncoderOptions& options,
+                                      const Context& context);
 
 struct LoadedExplainer {
   std::unique_ptr<Explainer> explainer;
   ModelCard card;
 };
-// Frozen, in eval mode. `target` is needed where the encoder is the target's own activations; its sha256 must then be the card's.
+// Frozen, in eval mode. `target` is needed where the encoder is the target's own activations; its sha256 must
+// then be the card's.
 LoadedExplainer load_explainer(const std::string& spec, Classifier* target, const Context& context);
 
 // Fills kind, architecture, network and the encoder's part of the card.

@@ -1,7 +1,7 @@
 // The target: a frozen classifier, from pixels to logits.
 //
-// Blends with a reference happen in pixel space, so that normalisation is part of the classifier: logits() takes [0, 1] pixels of the input size. Gradients
-// flow to the pixels; the weights never need any.
+// Blends with a reference happen in pixel space, so that normalisation is part of the classifier: logits()
+// takes [0, 1] pixels of the input size. Gradients flow to the pixels; the weights never need any.
 #pragma once
 
 #include <array>
@@ -23,11 +23,12 @@ enum class ResizeRule { kShortSide, kStretch, kNone };
 
 // How a picture becomes the network's input.
 struct InputSpec {
-  int size = 224;                              // side of the square that the network sees
-  ResizeRule rule = ResizeRule::kShortSide;    // short side to `resize` keeping the aspect, both sides to it, or nothing
+  int size = 224;  // side of the square that the network sees
+  // Short side to `resize` keeping the aspect, both sides to it, or nothing.
+  ResizeRule rule = ResizeRule::kShortSide;
   int resize = 256;
   Filter filter = Filter::kBilinear;
-  bool crop = true;                            // centre crop to `size` after resizing
+  bool crop = true;  // centre crop to `size` after resizing
   std::array<double, 3> mean = {0.485, 0.456, 0.406};
   std::array<double, 3> std = {0.229, 0.224, 0.225};
 };
@@ -38,10 +39,11 @@ struct ClassifierInfo {
   int classes = 0;
   std::vector<std::string> class_names;  // empty = only indices are known
   InputSpec input;
-  std::string sha256;        // of the weight file
+  std::string sha256;  // of the weight file
 };
 
-// What the user says about a model beside naming it. Unset = as its card, its recipe or its preprocessing file says.
+// What the user says about a model beside naming it. Unset = as its card, its recipe or its preprocessing
+// file says.
 struct LoadOptions {
   std::optional<int> input_size;  // the resize before the crop keeps its proportion
   std::optional<std::array<double, 3>> mean, std;
@@ -55,10 +57,12 @@ class Classifier {
   // pixels (B, 3, size, size) in [0, 1] -> logits (B, C). Differentiable in the pixels.
   virtual Tensor logits(const Tensor& pixels, Taps* taps = nullptr) = 0;
 
-  // Names that logits() can tap, in forward order. Empty for networks that cannot be looked into (TorchScript).
+  // Names that logits() can tap, in forward order. Empty for networks that cannot be looked into
+  // (TorchScript).
   virtual std::vector<std::string> tap_names() const { return {}; }
 
-  // Taps of a transformer are (B, T, D): this many tokens (class, distillation, registers) come before the patches, which are row-major.
+  // Taps of a transformer are (B, T, D): this many tokens (class, distillation, registers) come before the
+  // patches, which are row-major.
   virtual int prefix_tokens() const { return 0; }
 
   // The rows of the last linear layer, (C, D); undefined where they are not known.
@@ -71,7 +75,8 @@ class Classifier {
   ClassifierInfo info_;
 };
 
-// The network's input from a picture: (3, size, size) in [0, 1], bit-exact with Pillow and torchvision up to the division by 255.
+// The network's input from a picture: (3, size, size) in [0, 1], bit-exact with Pillow and torchvision up to
+// the division by 255.
 Tensor input_from_image(const Image& image, const InputSpec& spec);
 
 // (B, 3, H, W) pixels -> (x - mean) / std

@@ -22,7 +22,8 @@ ConvNextConfig convnext_config_from_weights(const CanonicalWeights& weights) {
   const auto axis = [&](const std::string& name, size_t rank, size_t which) {
     const auto& view = table.at(name);
     if (view.shape.size() != rank)
-      throw input_error("{}: {}: expected {} axes, found shape {}", table.source, name, rank, text_from_shape(view.shape));
+      throw input_error("{}: {}: expected {} axes, found shape {}", table.source, name, rank,
+                        text_from_shape(view.shape));
     return static_cast<int>(view.shape[which]);
   };
   ConvNextConfig c;
@@ -35,7 +36,8 @@ ConvNextConfig convnext_config_from_weights(const CanonicalWeights& weights) {
     while (table.has(fmt::format("stages.{}.blocks.{}.conv_dw.weight", s, depth))) ++depth;
     c.depths.push_back(depth);
   }
-  if (c.depths.empty()) throw input_error("{}: expected stages.0.blocks.0.conv_dw.weight, found no stage", table.source);
+  if (c.depths.empty())
+    throw input_error("{}: expected stages.0.blocks.0.conv_dw.weight, found no stage", table.source);
   c.classes = axis("head.fc.weight", 2, 0);
   if (weights.source == "huggingface") c.head_eps = 1e-12;
   return c;
@@ -43,9 +45,10 @@ ConvNextConfig convnext_config_from_weights(const CanonicalWeights& weights) {
 
 void ConvNextStageImpl::reset() {
   if (previous > 0)
-    downsample = register_module("downsample",
-                                 torch::nn::Sequential(ChannelNorm(previous, eps),
-                                                       torch::nn::Conv2d(torch::nn::Conv2dOptions(previous, width, 2).stride(2))));
+    downsample = register_module(
+        "downsample",
+        torch::nn::Sequential(ChannelNorm(previous, eps),
+                              torch::nn::Conv2d(torch::nn::Conv2dOptions(previous, width, 2).stride(2))));
   blocks = register_module("blocks", torch::nn::ModuleList());
   for (int j = 0; j < depth; ++j) blocks->push_back(ConvBlock(width, eps));
 }
@@ -65,15 +68,20 @@ void ConvNextHeadImpl::reset() {
   fc = register_module("fc", Linear(LinearOptions{width, classes}));
 }
 
-Tensor ConvNextHeadImpl::forward(const Tensor& features) { return fc(norm(features.mean({2, 3}))); }
+Tensor ConvNextHeadImpl::forward(const Tensor& features) {
+  return fc(norm(features.mean({2, 3})));
+}
 
 void ConvNextImpl::reset() {
   const auto& c = config;
   if (c.depths.empty() || c.depths.size() != c.widths.size())
-    throw input_error("convnext: expected as many depths as widths, found {} and {}", c.depths.size(), c.widths.size());
+    throw input_error("convnext: expected as many depths as widths, found {} and {}", c.depths.size(),
+                      c.widths.size());
   stem = register_module(
-      "stem", torch::nn::Sequential(torch::nn::Conv2d(torch::nn::Conv2dOptions(3, c.widths[0], c.stem_stride).stride(c.stem_stride)),
-                                    ChannelNorm(c.widths[0], c.eps)));
+      "stem",
+      torch::nn::Sequential(
+          torch::nn::Conv2d(torch::nn::Conv2dOptions(3, c.widths[0], c.stem_stride).stride(c.stem_stride)),
+          ChannelNorm(c.widths[0], c.eps)));
   stages = register_module("stages", torch::nn::ModuleList());
   for (size_t s = 0; s < c.depths.size(); ++s)
     stages->push_back(ConvNextStage(s == 0 ? 0 : c.widths[s - 1], c.widths[s], c.depths[s], c.eps));
@@ -84,16 +92,20 @@ Tensor ConvNextImpl::features(const Tensor& input, Taps* taps) {
   check_shape(input, {-1, 3, -1, -1}, "input of the ConvNeXt");
   const int64_t least = int64_t{config.stem_stride} << (config.depths.size() - 1);
   if (input.size(2) < least || input.size(3) < least)
-    throw input_error("input of the ConvNeXt: expected at least {0} x {0} pixels, found {1} x {2}", least, input.size(2), input.size(3));
+    throw input_error("input of the ConvNeXt: expected at least {0} x {0} pixels, found {1} x {2}", least,
+                      input.size(2), input.size(3));
   if (taps) taps->check(tap_names(), "ConvNeXt");
   auto x = stem->forward(input.contiguous(at::MemoryFormat::ChannelsLast));
   if (taps) taps->offer("stem", x);
-  for (size_t s = 0; s < config.depths.size(); ++s) x = stages[s]->as<ConvNextStage>()->forward(x, taps, fmt::format("stage.{}", s));
+  for (size_t s = 0; s < config.depths.size(); ++s)
+    x = stages[s]->as<ConvNextStage>()->forward(x, taps, fmt::format("stage.{}", s));
   if (taps) taps->offer("features", x);
   return x;
 }
 
-Tensor ConvNextImpl::forward(const Tensor& x, Taps* taps) { return head(features(x, taps)); }
+Tensor ConvNextImpl::forward(const Tensor& x, Taps* taps) {
+  return head(features(x, taps));
+}
 
 std::vector<std::string> ConvNextImpl::tap_names() const {
   std::vector<std::string> names = {"stem"};
@@ -120,7 +132,8 @@ void ConvNextImpl::initialise(uint64_t seed) {
 
 ConvNext convnext_from_weights(const CanonicalWeights& weights, const ConvNextConfig& config) {
   ConvNext network(config);
-  load_state(*network, weights.table, fmt::format("ConvNeXt of {}", weights.table.source.empty() ? "memory" : weights.table.source));
+  load_state(*network, weights.table,
+             fmt::format("ConvNeXt of {}", weights.table.source.empty() ? "memory" : weights.table.source));
   freeze(*network);
   // Weights in the memory order of the activations; otherwise every convolution reorders them anew.
   for (auto& parameter : network->parameters())
@@ -133,6 +146,8 @@ ConvNextClassifier::ConvNextClassifier(ConvNext network, ClassifierInfo info) : 
   info_.classes = network_->config.classes;
 }
 
-Tensor ConvNextClassifier::logits(const Tensor& pixels, Taps* taps) { return network_->forward(normalised(pixels, info_.input), taps); }
+Tensor ConvNextClassifier::logits(const Tensor& pixels, Taps* taps) {
+  return network_->forward(normalised(pixels, info_.input), taps);
+}
 
 }  // namespace aha

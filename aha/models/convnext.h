@@ -1,7 +1,8 @@
 // ConvNeXt: tiny, small, base, and small relatives for 32x32 images.
 //
-//   stem: convolution of kernel and stride `stem_stride`, channel norm;  stage s: (norm, 2x2 convolution of stride 2 before stages 1..), depths[s] blocks;
-//   logits = head.fc(head.norm(mean over H x W)), pooled first and normed then.
+//   stem     convolution of kernel and stride `stem_stride`, channel norm
+//   stage s  from the second on: channel norm and a 2x2 convolution of stride 2; then depths[s] blocks
+//   logits   head.fc(head.norm(mean over H x W)): pooled first, normed then
 //
 // Taps: "stem", "stage.{s}.block.{j}", "stage.{s}" and "features" (what enters the pool), all (B, C, H, W).
 #pragma once
@@ -31,7 +32,10 @@ ConvNextConfig convnext_config_from_weights(const CanonicalWeights& weights);
 
 struct ConvNextStageImpl : torch::nn::Cloneable<ConvNextStageImpl> {
   // previous = 0: the first stage, which does not shrink its input.
-  ConvNextStageImpl(int previous, int width, int depth, double eps) : previous(previous), width(width), depth(depth), eps(eps) { reset(); }
+  ConvNextStageImpl(int previous, int width, int depth, double eps)
+      : previous(previous), width(width), depth(depth), eps(eps) {
+    reset();
+  }
   void reset() override;
   Tensor forward(Tensor x, Taps* taps, const std::string& name);
 
@@ -57,10 +61,11 @@ TORCH_MODULE(ConvNextHead);
 struct ConvNextImpl : torch::nn::Cloneable<ConvNextImpl> {
   explicit ConvNextImpl(ConvNextConfig config) : config(std::move(config)) { reset(); }
   void reset() override;
-  Tensor forward(const Tensor& x, Taps* taps = nullptr);  // (B, 3, H, W) normalised -> (B, C)
-  Tensor features(const Tensor& x, Taps* taps = nullptr); // (B, w_last, h, w)
+  Tensor forward(const Tensor& x, Taps* taps = nullptr);   // (B, 3, H, W) normalised -> (B, C)
+  Tensor features(const Tensor& x, Taps* taps = nullptr);  // (B, w_last, h, w)
   std::vector<std::string> tap_names() const;
-  // Truncated normal of std 0.02 for convolutions and matrices, zero biases, layer scale 1e-6; the same seed gives the same numbers.
+  // Truncated normal of std 0.02 for convolutions and matrices, zero biases, layer scale 1e-6; the same seed
+  // gives the same numbers.
   void initialise(uint64_t seed);
 
   ConvNextConfig config;

@@ -5,13 +5,16 @@
 namespace aha {
 namespace {
 
-torch::nn::Conv2d conv3x3(int64_t in, int64_t out, bool replicate, int64_t stride = 1, bool bias = true, int64_t groups = 1) {
+torch::nn::Conv2d conv3x3(int64_t in, int64_t out, bool replicate, int64_t stride = 1, bool bias = true,
+                          int64_t groups = 1) {
   auto options = torch::nn::Conv2dOptions(in, out, 3).stride(stride).padding(1).bias(bias).groups(groups);
   if (replicate) options.padding_mode(torch::kReplicate);
   return torch::nn::Conv2d(options);
 }
 
-torch::nn::Conv2d conv1x1(int64_t in, int64_t out) { return torch::nn::Conv2d(torch::nn::Conv2dOptions(in, out, 1)); }
+torch::nn::Conv2d conv1x1(int64_t in, int64_t out) {
+  return torch::nn::Conv2d(torch::nn::Conv2dOptions(in, out, 1));
+}
 
 Tensor resized_to(const Tensor& x, int64_t h, int64_t w, bool align_corners) {
   if (x.size(2) == h && x.size(3) == w) return x;
@@ -41,7 +44,9 @@ void ResidualConvUnitImpl::reset() {
   conv2 = register_module("conv2", conv3x3(channels, channels, replicate));
 }
 
-Tensor ResidualConvUnitImpl::forward(const Tensor& x) { return x + conv2(torch::relu(conv1(torch::relu(x)))); }
+Tensor ResidualConvUnitImpl::forward(const Tensor& x) {
+  return x + conv2(torch::relu(conv1(torch::relu(x))));
+}
 
 void FusionImpl::reset() {
   if (!deepest) rcu1 = register_module("rcu1", ResidualConvUnit(channels, replicate));
@@ -70,7 +75,8 @@ Tensor RefinementHeadImpl::forward(const Tensor& x) {
 void DecoderImpl::reset() {
   const auto& o = options;
   if (o.widths.empty() || o.widths.size() != o.scales.size())
-    throw input_error("decoder: expected as many scales as levels, found {} and {}", o.scales.size(), o.widths.size());
+    throw input_error("decoder: expected as many scales as levels, found {} and {}", o.scales.size(),
+                      o.widths.size());
   const bool replicate = o.padding == "replicate";
   const auto c = o.channels;
   class_embed = register_module("class_embed", torch::nn::Embedding(o.classes, o.embedding));
@@ -82,7 +88,8 @@ void DecoderImpl::reset() {
   fuse = register_module("fuse", torch::nn::ModuleList());
   for (size_t k = 0; k < o.widths.size(); ++k) {
     const int s = o.scales[k];
-    if (s == 0 || s == -1) throw input_error("decoder: scale of level {}: expected s > 0 or s < -1, found {}", k, s);
+    if (s == 0 || s == -1)
+      throw input_error("decoder: scale of level {}: expected s > 0 or s < -1, found {}", k, s);
     if (o.level_norm) norms->push_back(torch::nn::LayerNorm(torch::nn::LayerNormOptions({o.widths[k]})));
     proj->push_back(torch::nn::Linear(o.widths[k] + o.embedding, c));
     if (s > 1)
@@ -100,7 +107,8 @@ void DecoderImpl::reset() {
 
 Tensor DecoderImpl::forward(const std::vector<Tensor>& levels, const Tensor& classes, int64_t H, int64_t W) {
   const auto& o = options;
-  if (levels.size() != o.widths.size()) throw input_error("decoder: expected {} levels, found {}", o.widths.size(), levels.size());
+  if (levels.size() != o.widths.size())
+    throw input_error("decoder: expected {} levels, found {}", o.widths.size(), levels.size());
   const auto B = classes.size(0);
   const auto e = class_embed(classes);  // (B, E)
   std::vector<Tensor> pyramid;
@@ -111,8 +119,9 @@ Tensor DecoderImpl::forward(const std::vector<Tensor>& levels, const Tensor& cla
     if (o.level_norm) x = norms[k]->as<torch::nn::LayerNorm>()->forward(x);
     auto* linear = proj[k]->as<torch::nn::Linear>();
     const auto W_x = linear->weight.slice(1, 0, o.widths[k]), W_e = linear->weight.slice(1, o.widths[k]);
-    const auto z = torch::gelu(at::linear(x, W_x) + at::linear(e, W_e, linear->bias).unsqueeze(1));  // (B, N, c)
-    auto map = z.transpose(1, 2).unflatten(2, {h, w});                                              // (B, c, h, w), channels-last in memory
+    const auto z =
+        torch::gelu(at::linear(x, W_x) + at::linear(e, W_e, linear->bias).unsqueeze(1));  // (B, N, c)
+    auto map = z.transpose(1, 2).unflatten(2, {h, w});  // (B, c, h, w), channels-last in memory
     if (o.scales[k] > 1)
       map = reassemble[k]->as<torch::nn::ConvTranspose2d>()->forward(map);
     else if (o.scales[k] < 0)

@@ -1,13 +1,22 @@
-// The decoder of the explainer: feature maps of several depths and a class in, one dense map out (paper, section 3.3; DPT, Ranftl et al. 2021).
+// The decoder of the explainer: feature maps of several depths and a class in, one dense map out (paper,
+// section 3.3; DPT, Ranftl et al. 2021).
 //
-//   e   = class_embed[t]                                             one table for all levels
-//   z_k = gelu(proj_k([x_k ; e]))                                    a token at a time, computed as x W_x^T + (e W_e^T + b): the bracket once an image
-//   f_k = rn_k(reassemble_k(z_k))                                    x4, x2, as it is, /2: a pyramid, finest first
-//   p   = up(out(rcu2(f_last)));  p = up(out_k(rcu2_k(p + rcu1_k(f_k))))      deepest first; `up` goes to the size of the next finer map
-//   map = out(gelu(bn(conv(gelu(bn(pw(dw(top(p)))))))))              refinement head, then bilinear to H x W
+//   e   = class_embed[t]                            one table for all levels
+//   z_k = gelu(proj_k([x_k ; e]))                   a token at a time
+//   f_k = rn_k(reassemble_k(z_k))                   x4, x2, as it is, /2: a pyramid, finest first
+//   p   = up(out(rcu2(f_last)))                     deepest first, then for each finer level
+//   p   = up(out_k(rcu2_k(p + rcu1_k(f_k))))        `up` goes to the size of the next finer map
+//   map = head(top(p))                              refinement head, then bilinear to H x W
 //
-// rcu(x) = x + conv2(relu(conv1(relu(x)))). `out` runs before `up`: a 1x1 convolution and a bilinear interpolation commute, at a quarter of the cost.
-// Batch norm: batch statistics in training, running ones in eval and in refinement, so that a map never depends on its batch mates.
+//   rcu(x)  = x + conv2(relu(conv1(relu(x))))
+//   head(x) = out(gelu(bn2(conv(gelu(bn1(pw(dw(x))))))))
+//
+// Two rearrangements that change nothing but the cost: the projection is x W_x^T + (e W_e^T + b), the bracket
+// once an image; `out` runs before `up`, because a 1x1 convolution and a bilinear interpolation commute.
+//
+// Batch norm: batch statistics in training, running ones in eval and in refinement, so that a map never
+// depends on its batch mates.
+//
 // 16,294,145 parameters for DINOv3-L and 1000 classes; 19 G multiply-adds an image at 224.
 #pragma once
 
@@ -25,20 +34,23 @@ namespace aha {
 
 struct DecoderOptions {
   std::vector<int> widths = {1024, 1024, 1024, 1024};  // channels of each level, finest first
-  // How a level's map is resized: s > 1 a transposed convolution of stride s, 1 nothing, -s a 3x3 convolution of stride s.
+  // How a level's map is resized: s > 1 a transposed convolution of stride s, 1 nothing, -s a 3x3 convolution
+  // of stride s.
   std::vector<int> scales = {4, 2, 1, -2};
   int classes = 1000;
   int embedding = 1024;  // width of the class embedding
   int channels = 256, top = 128, head = 64;
-  int last_up = 2;             // the finest map is enlarged by this before the top convolution
-  bool level_norm = false;     // a LayerNorm of its own on each level: for raw activations
+  int last_up = 2;                // the finest map is enlarged by this before the top convolution
+  bool level_norm = false;        // a LayerNorm of its own on each level: for raw activations
   std::string output = "none";    // none = unbounded, sigmoid
   std::string padding = "zeros";  // of 3x3 convolutions: zeros, replicate
 };
 Fields fields(DecoderOptions& options);
 
 struct ResidualConvUnitImpl : torch::nn::Cloneable<ResidualConvUnitImpl> {
-  ResidualConvUnitImpl(int64_t channels, bool replicate) : channels(channels), replicate(replicate) { reset(); }
+  ResidualConvUnitImpl(int64_t channels, bool replicate) : channels(channels), replicate(replicate) {
+    reset();
+  }
   void reset() override;
   Tensor forward(const Tensor& x);  // (B, c, h, w)
 
@@ -50,7 +62,10 @@ TORCH_MODULE(ResidualConvUnit);
 
 struct FusionImpl : torch::nn::Cloneable<FusionImpl> {
   // The deepest fusion has nothing to merge and therefore no rcu1.
-  FusionImpl(int64_t channels, bool deepest, bool replicate) : channels(channels), deepest(deepest), replicate(replicate) { reset(); }
+  FusionImpl(int64_t channels, bool deepest, bool replicate)
+      : channels(channels), deepest(deepest), replicate(replicate) {
+    reset();
+  }
   void reset() override;
   Tensor forward(const Tensor& skip, const Tensor& deeper);
 
@@ -62,7 +77,10 @@ struct FusionImpl : torch::nn::Cloneable<FusionImpl> {
 TORCH_MODULE(Fusion);
 
 struct RefinementHeadImpl : torch::nn::Cloneable<RefinementHeadImpl> {
-  RefinementHeadImpl(int64_t in, int64_t hidden, bool replicate) : in(in), hidden(hidden), replicate(replicate) { reset(); }
+  RefinementHeadImpl(int64_t in, int64_t hidden, bool replicate)
+      : in(in), hidden(hidden), replicate(replicate) {
+    reset();
+  }
   void reset() override;
   Tensor forward(const Tensor& x);  // (B, in, h, w) -> (B, 1, h, w)
 
@@ -80,7 +98,8 @@ struct DecoderImpl : torch::nn::Cloneable<DecoderImpl> {
   // levels: (B, widths[k], h_k, w_k), finest first; classes (B) int64 -> (B, H, W)
   Tensor forward(const std::vector<Tensor>& levels, const Tensor& classes, int64_t H, int64_t W);
 
-  // Begins the class embedding from rows (C, embedding), such as the target's own last layer, scaled to unit variance.
+  // Begins the class embedding from rows (C, embedding), such as the target's own last layer, scaled to unit
+  // variance.
   void start_embedding_from(const Tensor& rows);
 
   DecoderOptions options;

@@ -11,7 +11,8 @@ namespace {
 std::vector<std::string> split_level(const std::string& level) {
   std::vector<std::string> taps;
   size_t begin = 0;
-  for (size_t end; (end = level.find('+', begin)) != std::string::npos; begin = end + 1) taps.push_back(level.substr(begin, end - begin));
+  for (size_t end; (end = level.find('+', begin)) != std::string::npos; begin = end + 1)
+    taps.push_back(level.substr(begin, end - begin));
   taps.push_back(level.substr(begin));
   return taps;
 }
@@ -35,13 +36,15 @@ Tensor map_from_tap(const Tensor& tap, const std::string& name, int prefix) {
 
 class TapEncoder : public Encoder {
  public:
-  TapEncoder(std::shared_ptr<Classifier> network, std::vector<std::string> levels, EncoderInfo info) : network_(std::move(network)) {
+  TapEncoder(std::shared_ptr<Classifier> network, std::vector<std::string> levels, EncoderInfo info)
+      : network_(std::move(network)) {
     info_ = std::move(info);
     info_.levels = std::move(levels);
     for (const auto& level : info_.levels)
       for (auto& tap : split_level(level)) wanted_.push_back(std::move(tap));
     if (network_->tap_names().empty())
-      throw input_error("encoder {}: {} cannot be looked into; give an encoder model instead", info_.name, network_->info().name);
+      throw input_error("encoder {}: {} cannot be looked into; give an encoder model instead", info_.name,
+                        network_->info().name);
     Taps(wanted_).check(network_->tap_names(), network_->info().name);
   }
 
@@ -52,7 +55,8 @@ class TapEncoder : public Encoder {
     std::vector<Tensor> maps;
     for (const auto& level : info_.levels) {
       std::vector<Tensor> parts;
-      for (const auto& name : split_level(level)) parts.push_back(map_from_tap(taps.at(name), name, network_->prefix_tokens()));
+      for (const auto& name : split_level(level))
+        parts.push_back(map_from_tap(taps.at(name), name, network_->prefix_tokens()));
       maps.push_back(parts.size() == 1 ? parts[0] : torch::cat(parts, 1));
     }
     return maps;
@@ -65,11 +69,13 @@ class TapEncoder : public Encoder {
 
 class VitEncoder : public Encoder {
  public:
-  VitEncoder(Vit network, EncoderInfo info, std::vector<int> blocks) : network_(std::move(network)), blocks_(std::move(blocks)) {
+  VitEncoder(Vit network, EncoderInfo info, std::vector<int> blocks)
+      : network_(std::move(network)), blocks_(std::move(blocks)) {
     info_ = std::move(info);
     for (const int block : blocks_)
       if (block < 0 || block >= network_->config.depth)
-        throw input_error("encoder {}: expected blocks in 0..{}, found {}", info_.name, network_->config.depth - 1, block);
+        throw input_error("encoder {}: expected blocks in 0..{}, found {}", info_.name,
+                          network_->config.depth - 1, block);
     for (const int block : blocks_) info_.levels.push_back(fmt::format("block.{}", block));
     input_.mean = info_.mean;
     input_.std = info_.std;
@@ -95,10 +101,12 @@ std::unique_ptr<Encoder> encoder_from_target(Classifier& target, std::vector<std
   info.mean = target.info().input.mean;
   info.std = target.info().input.std;
   // The caller owns the target.
-  return encoder_from_classifier(std::shared_ptr<Classifier>(std::shared_ptr<void>(), &target), std::move(levels), std::move(info));
+  return encoder_from_classifier(std::shared_ptr<Classifier>(std::shared_ptr<void>(), &target),
+                                 std::move(levels), std::move(info));
 }
 
-std::unique_ptr<Encoder> encoder_from_classifier(std::shared_ptr<Classifier> network, std::vector<std::string> levels, EncoderInfo info) {
+std::unique_ptr<Encoder> encoder_from_classifier(std::shared_ptr<Classifier> network,
+                                                 std::vector<std::string> levels, EncoderInfo info) {
   return std::make_unique<TapEncoder>(std::move(network), std::move(levels), std::move(info));
 }
 
@@ -117,14 +125,16 @@ std::vector<int> default_blocks(int depth) {
 
 std::vector<int> widths_of(Encoder& encoder, int image_size) {
   std::vector<int> widths;
-  for (const auto& map : encoder.features(torch::zeros({1, 3, image_size, image_size}))) widths.push_back(static_cast<int>(map.size(1)));
+  for (const auto& map : encoder.features(torch::zeros({1, 3, image_size, image_size})))
+    widths.push_back(static_cast<int>(map.size(1)));
   return widths;
 }
 
-Explainer::Explainer(std::shared_ptr<Encoder> encoder, DecoderOptions options) : encoder_(std::move(encoder)), decoder_(std::move(options)) {
+Explainer::Explainer(std::shared_ptr<Encoder> encoder, DecoderOptions options)
+    : encoder_(std::move(encoder)), decoder_(std::move(options)) {
   if (encoder_->info().levels.size() != decoder_->options.widths.size())
-    throw input_error("explainer: the encoder gives {} levels, the decoder expects {}", encoder_->info().levels.size(),
-                      decoder_->options.widths.size());
+    throw input_error("explainer: the encoder gives {} levels, the decoder expects {}",
+                      encoder_->info().levels.size(), decoder_->options.widths.size());
 }
 
 Features Explainer::features(const Tensor& pixels) {

@@ -1,9 +1,11 @@
-// The explainer Phi(I, t): frozen encoder, trained decoder. One forward pass gives the map of an image and a class.
+// The explainer Phi(I, t): frozen encoder, trained decoder. One forward pass gives the map of an image and a
+// class.
 //
 //   Explainer explainer(std::move(encoder), options);
 //   auto map = explainer.map(pixels, classes);              // (B, H, W), higher = more important
 //
-// features() does not depend on the class nor on the decoder: training several decoders, asking for several classes and refining compute it once.
+// features() does not depend on the class nor on the decoder: training several decoders, asking for several
+// classes and refining compute it once.
 #pragma once
 
 #include "aha/models/dpt.h"
@@ -20,8 +22,8 @@ class Explainer {
  public:
   Explainer(std::shared_ptr<Encoder> encoder, DecoderOptions options);
 
-  Features features(const Tensor& pixels);                            // pixels (B, 3, H, W) in [0, 1]
-  Tensor decode(const Features& features, const Tensor& classes);     // classes (B) int64 -> (B, H, W)
+  Features features(const Tensor& pixels);                         // pixels (B, 3, H, W) in [0, 1]
+  Tensor decode(const Features& features, const Tensor& classes);  // classes (B) int64 -> (B, H, W)
   Tensor map(const Tensor& pixels, const Tensor& classes) { return decode(features(pixels), classes); }
 
   Decoder& decoder() { return decoder_; }

@@ -23,8 +23,10 @@ using testing_nets::tiny_vit;
 TensorTable torchvision_convnext_golden() {
   const std::vector<int64_t> widths = {8, 16, 24, 32}, depths = {1, 1, 2, 1};
   std::map<std::string, std::vector<int64_t>> shapes = {
-      {"features.0.0.weight", {8, 3, 4, 4}}, {"features.0.0.bias", {8}}, {"features.0.1.weight", {8}}, {"features.0.1.bias", {8}},
-      {"classifier.0.weight", {32}}, {"classifier.0.bias", {32}}, {"classifier.2.weight", {5, 32}}, {"classifier.2.bias", {5}}};
+      {"features.0.0.weight", {8, 3, 4, 4}}, {"features.0.0.bias", {8}},
+      {"features.0.1.weight", {8}},          {"features.0.1.bias", {8}},
+      {"classifier.0.weight", {32}},         {"classifier.0.bias", {32}},
+      {"classifier.2.weight", {5, 32}},      {"classifier.2.bias", {5}}};
   for (int s = 0; s < 4; ++s) {
     const auto w = widths[s];
     if (s > 0) {
@@ -37,7 +39,8 @@ TensorTable torchvision_convnext_golden() {
       const auto block = fmt::format("features.{}.{}.", 2 * s + 1, j);
       shapes[block + "layer_scale"] = {w, 1, 1};
       shapes[block + "block.0.weight"] = {w, 1, 7, 7};
-      shapes[block + "block.0.bias"] = shapes[block + "block.2.weight"] = shapes[block + "block.2.bias"] = {w};
+      shapes[block + "block.0.bias"] = shapes[block + "block.2.weight"] =
+          shapes[block + "block.2.bias"] = {w};
       shapes[block + "block.3.weight"] = {4 * w, w};
       shapes[block + "block.3.bias"] = {4 * w};
       shapes[block + "block.5.weight"] = {w, 4 * w};
@@ -65,7 +68,9 @@ TEST(ConvNext, GivesIdenticalLogitsUnderEveryonesNames) {
   for (const char* dialect : {"timm", "meta", "huggingface"}) {
     const auto renamed = canonical_from_any(renamed_from_canonical(weights, dialect));
     EXPECT_TRUE(convnext_from_weights(renamed, config)->forward(x).equal(expected)) << dialect;
-    EXPECT_EQ(convnext_config_from_weights(renamed).head_eps, std::string(dialect) == "huggingface" ? 1e-12 : 1e-6) << dialect;
+    EXPECT_EQ(convnext_config_from_weights(renamed).head_eps,
+              std::string(dialect) == "huggingface" ? 1e-12 : 1e-6)
+        << dialect;
   }
 }
 
@@ -96,7 +101,8 @@ TEST(ConvNext, ABatchGivesWhatOneByOneGives) {
   const auto together = network->forward(x);
   for (int b = 0; b < 3; ++b) {
     const auto alone = network->forward(x.slice(0, b, b + 1));
-    EXPECT_LT((together[b] - alone[0]).abs().max().item<double>(), 1e-6 * (1 + alone.abs().max().item<double>()));
+    EXPECT_LT((together[b] - alone[0]).abs().max().item<double>(),
+              1e-6 * (1 + alone.abs().max().item<double>()));
   }
 }
 
@@ -109,8 +115,14 @@ TEST(ConvNext, TapsShowThePyramid) {
   EXPECT_TRUE(taps.at("stage.1").equal(taps.at("stage.1.block.0")));
   EXPECT_TRUE(network->head(taps.at("features")).equal(logits));
   Taps unknown({"stage.2"});
-  EXPECT_THAT(message_of([&] { network->forward(golden_input({1, 3, 16, 16}), &unknown); }), testing::HasSubstr("available: stem"));
-  EXPECT_THAT(message_of([&] { network->forward(golden_input({1, 3, 2, 2})); }), testing::HasSubstr("at least 4 x 4"));
+  EXPECT_THAT(message_of([&] {
+                network->forward(golden_input({1, 3, 16, 16}), &unknown);
+              }),
+              testing::HasSubstr("available: stem"));
+  EXPECT_THAT(message_of([&] {
+                network->forward(golden_input({1, 3, 2, 2}));
+              }),
+              testing::HasSubstr("at least 4 x 4"));
 }
 
 // ---- decoder ----
@@ -182,7 +194,9 @@ TEST(Decoder, GradientIsThatOfFiniteDifferences) {
   decoder->to(at::kDouble);
   const auto fixed = torch::randn({1, 3, 2, 2}, at::kDouble);
   testing_nets::expect_gradient(
-      [&](const Tensor& x) { return decoder->forward({x, fixed}, torch::tensor({1}), 8, 8).square().sum(); },
+      [&](const Tensor& x) {
+        return decoder->forward({x, fixed}, torch::tensor({1}), 8, 8).square().sum();
+      },
       torch::randn({1, 3, 2, 2}, at::kDouble));
 }
 
@@ -213,7 +227,8 @@ TEST(Decoder, ReplicatePaddingLeavesAConstantConstant) {
   options.padding = "replicate";
   Decoder decoder(options);
   decoder->eval();
-  const auto map = decoder->forward({torch::ones({1, 5, 4, 4}), torch::ones({1, 5, 4, 4})}, torch::tensor({0}), 8, 8);
+  const auto map =
+      decoder->forward({torch::ones({1, 5, 4, 4}), torch::ones({1, 5, 4, 4})}, torch::tensor({0}), 8, 8);
   EXPECT_LT((map.max() - map.min()).item<double>(), 1e-5);
 }
 
@@ -222,7 +237,10 @@ TEST(Decoder, StartsItsEmbeddingFromGivenRows) {
   const auto rows = torch::randn({3, 6}) * 7 + 2;
   decoder->start_embedding_from(rows);
   EXPECT_NEAR(decoder->class_embed->weight.std().item<double>(), 1, 1e-5);
-  EXPECT_THAT(message_of([&] { decoder->start_embedding_from(torch::zeros({3, 5})); }), testing::HasSubstr("expected shape [3, 6]"));
+  EXPECT_THAT(message_of([&] {
+                decoder->start_embedding_from(torch::zeros({3, 5}));
+              }),
+              testing::HasSubstr("expected shape [3, 6]"));
 }
 
 // ---- explainer ----
@@ -262,7 +280,8 @@ TEST(Explainer, TakesAPyramidOfDifferentSizes) {
   EXPECT_EQ(widths_of(*encoder, 16), (std::vector<int>{4, 8}));
   Explainer explainer(std::move(encoder), small_decoder({4, 8}, {1, 1}));
   explainer.decoder()->eval();
-  EXPECT_EQ(explainer.map(torch::rand({1, 3, 16, 16}), torch::tensor({0})).sizes(), (std::vector<int64_t>{1, 16, 16}));
+  EXPECT_EQ(explainer.map(torch::rand({1, 3, 16, 16}), torch::tensor({0})).sizes(),
+            (std::vector<int64_t>{1, 16, 16}));
 }
 
 TEST(Explainer, TakesAVisionTransformerOfItsOwn) {
@@ -273,7 +292,8 @@ TEST(Explainer, TakesAVisionTransformerOfItsOwn) {
   EXPECT_EQ(encoder->info().levels, (std::vector<std::string>{"block.0", "block.1"}));
   Explainer explainer(std::move(encoder), small_decoder({8, 8}, {2, 1}));
   explainer.decoder()->eval();
-  EXPECT_EQ(explainer.map(torch::rand({1, 3, 16, 16}), torch::tensor({0})).sizes(), (std::vector<int64_t>{1, 16, 16}));
+  EXPECT_EQ(explainer.map(torch::rand({1, 3, 16, 16}), torch::tensor({0})).sizes(),
+            (std::vector<int64_t>{1, 16, 16}));
   EXPECT_EQ(default_blocks(24), (std::vector<int>{4, 11, 17, 23}));
   EXPECT_EQ(default_blocks(12), (std::vector<int>{2, 5, 8, 11}));
   EXPECT_EQ(default_blocks(6), (std::vector<int>{0, 2, 3, 5}));
@@ -281,7 +301,8 @@ TEST(Explainer, TakesAVisionTransformerOfItsOwn) {
 
 TEST(Explainer, NamesTheTapsThatATargetHas) {
   VitClassifier target(tiny_vit(), info_of(8));
-  EXPECT_THAT(message_of([&] { encoder_from_target(target, {"stage.0"}); }), testing::HasSubstr("patch_embed"));
+  EXPECT_THAT(message_of([&] { encoder_from_target(target, {"stage.0"}); }),
+              testing::HasSubstr("patch_embed"));
 }
 
 }  // namespace

@@ -1010,7 +1010,9 @@ static_assert(std::size(kClasses) == 1000);
 
 }  // namespace
 
-std::span<const ImageNetClass> imagenet_classes() { return kClasses; }
+std::span<const ImageNetClass> imagenet_classes() {
+  return kClasses;
+}
 
 std::vector<std::string> imagenet_class_names() {
   std::vector<std::string> names;

@@ -1,7 +1,9 @@
-// How a picture becomes a network's input, as JSON: the `input` of a model card, and the files that come with public models.
+// How a picture becomes a network's input, as JSON: the `input` of a model card, and the files that come with
+// public models.
 //
 // Three dialects of preprocessing file are read and told apart by their keys:
-//   ours (<model>.preprocess.json, or preprocess.json inside a TorchScript archive), timm's config.json (pretrained_cfg), Hugging Face's preprocessor_config.json.
+//   ours (<model>.preprocess.json, or preprocess.json inside a TorchScript archive), timm's config.json
+//   (pretrained_cfg), Hugging Face's preprocessor_config.json.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -19,7 +21,8 @@ struct Preprocessing {
 
 Preprocessing preprocessing_from_json(const nlohmann::json& json, const std::string& where);
 
-// The card's form: {"size", "resize": {"rule", "size"}, "crop", "filter", "mean", "std"}. Unknown keys are input errors.
+// The card's form: {"size", "resize": {"rule", "size"}, "crop", "filter", "mean", "std"}. Unknown keys are
+// input errors.
 InputSpec input_from_card_json(const nlohmann::json& json, const std::string& where);
 nlohmann::ordered_json card_json_from_input(const InputSpec& input);
 
@@ -31,6 +34,7 @@ nlohmann::json read_json(const std::string& path);
 nlohmann::json json_from_text(const std::string& text, const std::string& where);
 
 // Input error that names keys outside `allowed`.
-void check_json_keys(const nlohmann::json& object, const std::vector<std::string>& allowed, const std::string& where);
+void check_json_keys(const nlohmann::json& object, const std::vector<std::string>& allowed,
+                     const std::string& where);
 
 }  // namespace aha

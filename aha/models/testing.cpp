@@ -16,7 +16,8 @@ TensorTable golden_table(const std::map<std::string, std::vector<int64_t>>& shap
     int64_t n = 1;
     for (const int64_t size : shape) n *= size;
     std::vector<float> values(n);
-    for (int64_t i = 0; i < n; ++i) values[i] = static_cast<float>(base + amp * std::sin(0.37 * i + 1.3 * k + 0.1));
+    for (int64_t i = 0; i < n; ++i)
+      values[i] = static_cast<float>(base + amp * std::sin(0.37 * i + 1.3 * k + 0.1));
     table.tensors[name] = view_from_floats(shape, std::move(values));
     ++k;
   }

@@ -9,8 +9,8 @@
 
 namespace aha::testing_nets {
 
-// Numbers by a rule: tensor k (rank of its name, bytewise) has at flat index i  base + amp * sin(0.37 i + 1.3 k + 0.1), with base, amp = 0, 0.08;
-// 1, 0.1 for one-dimensional weights; 0.5, 0.1 for layer scales.
+// Numbers by a rule: tensor k (rank of its name, bytewise) has at flat index i  base + amp * sin(0.37 i + 1.3
+// k + 0.1), with base, amp = 0, 0.08; 1, 0.1 for one-dimensional weights; 0.5, 0.1 for layer scales.
 TensorTable golden_table(const std::map<std::string, std::vector<int64_t>>& shapes);
 
 // sin(0.013 i + 0.5)

@@ -36,7 +36,8 @@ inline void expect_gradient(const std::function<Tensor(const Tensor&)>& f, const
       there.view(-1)[i] += by;
       return f(there).item<double>();
     };
-    EXPECT_NEAR(gradient[i].item<double>(), (moved(step) - moved(-step)) / (2 * step), 1e-7 * (1 + scale)) << "at " << i;
+    EXPECT_NEAR(gradient[i].item<double>(), (moved(step) - moved(-step)) / (2 * step), 1e-7 * (1 + scale))
+        << "at " << i;
   }
 }
 

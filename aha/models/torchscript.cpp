@@ -14,45 +14,59 @@
 namespace aha {
 namespace {
 
-Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value, const c10::optional<Tensor>& mask, double dropout,
-                 bool causal, c10::optional<double> scale, bool grouped) {
-  if (dropout != 0) throw input_error("scaled_dot_product_attention with dropout {}: the file was exported in training mode", dropout);
+Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                 const c10::optional<Tensor>& mask, double dropout, bool causal, c10::optional<double> scale,
+                 bool grouped) {
+  if (dropout != 0)
+    throw input_error("scaled_dot_product_attention with dropout {}: the file was exported in training mode",
+                      dropout);
   const auto repeat = grouped ? query.size(-3) / key.size(-3) : 1;
   const auto k = grouped ? key.repeat_interleave(repeat, -3) : key;
   const auto v = grouped ? value.repeat_interleave(repeat, -3) : value;
-  auto scores = torch::matmul(query, k.transpose(-2, -1)) * scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1))));
+  auto scores = torch::matmul(query, k.transpose(-2, -1)) *
+                scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1))));
   const double never = -std::numeric_limits<double>::infinity();
   if (causal) {
-    const auto allowed = torch::ones({scores.size(-2), scores.size(-1)}, scores.options().dtype(at::kBool)).tril();
+    const auto allowed =
+        torch::ones({scores.size(-2), scores.size(-1)}, scores.options().dtype(at::kBool)).tril();
     scores = scores.masked_fill(allowed.logical_not(), never);
   }
-  if (mask) scores = mask->scalar_type() == at::kBool ? scores.masked_fill(mask->logical_not(), never) : scores + *mask;
+  if (mask)
+    scores =
+        mask->scalar_type() == at::kBool ? scores.masked_fill(mask->logical_not(), never) : scores + *mask;
   return torch::matmul(torch::softmax(scores, -1), v);
 }
 
-// Files exported by torch 2.x call an operator that 1.13 lacks. Where it is missing it is defined; the defaults make the calls of all 2.x versions fit.
+// Files exported by torch 2.x call an operator that 1.13 lacks. Where it is missing it is defined; the
+// defaults make the calls of all 2.x versions fit.
 void define_missing_operators() {
   static std::once_flag once;
   std::call_once(once, [] {
     if (c10::Dispatcher::singleton().findSchema({"aten::scaled_dot_product_attention", ""})) return;
     static torch::Library library(torch::Library::FRAGMENT, "aten", c10::nullopt, __FILE__, __LINE__);
     library.def(
-        "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, "
+        "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float "
+        "dropout_p=0.0, "
         "bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
         attention);
   });
 }
 
-std::string first_line(const std::string& text) { return printable(text.substr(0, text.find('\n')), 200); }
+std::string first_line(const std::string& text) {
+  return printable(text.substr(0, text.find('\n')), 200);
+}
 
 Tensor tensor_from_output(const c10::IValue& output, const std::string& path) {
   if (output.isTensor()) return output.toTensor();
-  if (output.isTuple() && !output.toTupleRef().elements().empty()) return tensor_from_output(output.toTupleRef().elements()[0], path);
-  if (output.isList() && output.toListRef().size() > 0) return tensor_from_output(output.toListRef()[0], path);
+  if (output.isTuple() && !output.toTupleRef().elements().empty())
+    return tensor_from_output(output.toTupleRef().elements()[0], path);
+  if (output.isList() && output.toListRef().size() > 0)
+    return tensor_from_output(output.toListRef()[0], path);
   if (output.isGenericDict()) {
     std::vector<std::string> keys;
     for (const auto& item : output.toGenericDict()) {
-      if (item.key().isString() && item.key().toStringRef() == "logits") return tensor_from_output(item.value(), path);
+      if (item.key().isString() && item.key().toStringRef() == "logits")
+        return tensor_from_output(item.value(), path);
       if (item.key().isString()) keys.push_back(printable(item.key().toStringRef()));
     }
     throw input_error("{}: expected the key logits in the output, found {}", path, list_some(keys));
@@ -63,12 +77,20 @@ Tensor tensor_from_output(const c10::IValue& output, const std::string& path) {
 // Smooth, coloured, different for each picture of the batch.
 Tensor probe_pixels(int64_t B, int size, at::Device device) {
   const auto n = B * 3 * size * size;
-  return (torch::arange(n, at::kDouble) * 0.0137).sin().mul_(0.5).add_(0.5).to(at::kFloat).view({B, 3, size, size}).to(device);
+  return (torch::arange(n, at::kDouble) * 0.0137)
+      .sin()
+      .mul_(0.5)
+      .add_(0.5)
+      .to(at::kFloat)
+      .view({B, 3, size, size})
+      .to(device);
 }
 
-// Multi-threaded sums and the second compilation of the profiling executor change the last digits; dropout changes the first.
+// Multi-threaded sums and the second compilation of the profiling executor change the last digits; dropout
+// changes the first.
 bool agree(const Tensor& a, const Tensor& b) {
-  return a.sizes() == b.sizes() && (a - b).abs().max().item<double>() <= 1e-4 * (1 + a.abs().max().item<double>());
+  return a.sizes() == b.sizes() &&
+         (a - b).abs().max().item<double>() <= 1e-4 * (1 + a.abs().max().item<double>());
 }
 
 bool are_probabilities(const Tensor& rows) {
@@ -77,7 +99,8 @@ bool are_probabilities(const Tensor& rows) {
 
 class ScriptClassifier : public Classifier {
  public:
-  ScriptClassifier(torch::jit::Module module, ClassifierInfo info, const Preprocessing& preprocessing, at::Device device)
+  ScriptClassifier(torch::jit::Module module, ClassifierInfo info, const Preprocessing& preprocessing,
+                   at::Device device)
       : module_(std::move(module)) {
     info_ = std::move(info);
     info_.input = preprocessing.input;
@@ -88,17 +111,22 @@ class ScriptClassifier : public Classifier {
       throw input_error("{}: expected an output of shape [1, classes] for one picture, found {}", info_.name,
                         text_from_shape({first.sizes().data(), first.sizes().size()}));
     if (!agree(first, raw(pixels.slice(0, 0, 1))))
-      throw input_error("{}: two forwards of one picture differ: the file was exported in training mode; export it after eval()", info_.name);
+      throw input_error(
+          "{}: two forwards of one picture differ: the file was exported in training mode; export it after "
+          "eval()",
+          info_.name);
     info_.classes = static_cast<int>(first.size(1));
     if (preprocessing.classes > 0 && preprocessing.classes != info_.classes)
-      throw input_error("{}: expected {} classes as its preprocessing says, found {}", info_.name, preprocessing.classes, info_.classes);
+      throw input_error("{}: expected {} classes as its preprocessing says, found {}", info_.name,
+                        preprocessing.classes, info_.classes);
     info_.class_names = preprocessing.class_names;
     if (info_.class_names.empty() && info_.classes == 1000) info_.class_names = imagenet_class_names();
     if (static_cast<int>(info_.class_names.size()) != info_.classes) info_.class_names.clear();
     probabilities_ = preprocessing.output == "probabilities" ||
                      (preprocessing.output == "auto" && are_probabilities(torch::cat({first, second})));
     batched_ = accepts_batches(pixels, torch::cat({first, second}));
-    if (!batched_) spdlog::info("{}: takes one picture at a time; batches are run picture by picture", info_.name);
+    if (!batched_)
+      spdlog::info("{}: takes one picture at a time; batches are run picture by picture", info_.name);
   }
 
   Tensor logits(const Tensor& pixels, Taps* taps) override {
@@ -121,11 +149,12 @@ class ScriptClassifier : public Classifier {
     try {
       return tensor_from_output(module_.forward({normalised(pixels, info_.input)}), info_.name);
     } catch (const c10::Error& error) {
-      throw input_error("{}: the network does not take pictures of {} x {} pixels: {}", info_.name, pixels.size(2), pixels.size(3),
-                        first_line(error.what_without_backtrace()));
+      throw input_error("{}: the network does not take pictures of {} x {} pixels: {}", info_.name,
+                        pixels.size(2), pixels.size(3), first_line(error.what_without_backtrace()));
     } catch (const std::runtime_error& error) {
       if (dynamic_cast<const Error*>(&error)) throw;
-      throw input_error("{}: the network does not take pictures of {} x {} pixels: {}", info_.name, pixels.size(2), pixels.size(3), first_line(error.what()));
+      throw input_error("{}: the network does not take pictures of {} x {} pixels: {}", info_.name,
+                        pixels.size(2), pixels.size(3), first_line(error.what()));
     }
   }
 
@@ -144,8 +173,9 @@ class ScriptClassifier : public Classifier {
 std::optional<Preprocessing> preprocessing_beside(const std::string& path) {
   namespace fs = std::filesystem;
   const fs::path file(path), folder = file.parent_path();
-  for (const auto& candidate : {fs::path(path + ".preprocess.json"), folder / (file.stem().string() + ".preprocess.json"),
-                                folder / "preprocess.json", folder / "preprocessor_config.json", folder / "config.json"}) {
+  for (const auto& candidate :
+       {fs::path(path + ".preprocess.json"), folder / (file.stem().string() + ".preprocess.json"),
+        folder / "preprocess.json", folder / "preprocessor_config.json", folder / "config.json"}) {
     if (!fs::is_regular_file(candidate)) continue;
     const auto json = read_json(candidate.string());
     // A config.json without preprocessing describes something else.
@@ -157,7 +187,8 @@ std::optional<Preprocessing> preprocessing_beside(const std::string& path) {
 
 }  // namespace
 
-std::unique_ptr<Classifier> load_script_classifier(const std::string& path, const LoadOptions& options, const Context& context) {
+std::unique_ptr<Classifier> load_script_classifier(const std::string& path, const LoadOptions& options,
+                                                   const Context& context) {
   define_missing_operators();
   ClassifierInfo info;
   info.name = "script:" + path;
@@ -172,11 +203,13 @@ std::unique_ptr<Classifier> load_script_classifier(const std::string& path, cons
     module.eval();
     for (auto parameter : module.parameters()) parameter.requires_grad_(false);
   } catch (const std::exception& error) {
-    throw input_error("{}: not a TorchScript file that this libtorch can read: {}", path, first_line(error.what()));
+    throw input_error("{}: not a TorchScript file that this libtorch can read: {}", path,
+                      first_line(error.what()));
   }
   Preprocessing preprocessing;
   if (!extra["preprocess.json"].empty())
-    preprocessing = preprocessing_from_json(json_from_text(extra["preprocess.json"], path + ": preprocess.json"), path + ": preprocess.json");
+    preprocessing = preprocessing_from_json(
+        json_from_text(extra["preprocess.json"], path + ": preprocess.json"), path + ": preprocess.json");
   else if (const auto beside = preprocessing_beside(path))
     preprocessing = *beside;
   preprocessing.input = with_wishes(preprocessing.input, options);

@@ -35,14 +35,16 @@ int count_blocks(const TensorTable& table) {
 
 void require_rank(const TensorView& view, std::string_view name, size_t rank, const TensorTable& table) {
   if (view.shape.size() != rank)
-    throw input_error("{}: {}: expected {} axes, found shape {}", table.source, name, rank, text_from_shape(view.shape));
+    throw input_error("{}: {}: expected {} axes, found shape {}", table.source, name, rank,
+                      text_from_shape(view.shape));
 }
 
 }  // namespace
 
 Fields fields(VitConfig& c) {
   Fields list;
-  list.add("image_size", c.image_size, "side of the input the position table was made for, in pixels").range(1, 16384);
+  list.add("image_size", c.image_size, "side of the input the position table was made for, in pixels")
+      .range(1, 16384);
   list.add("patch", c.patch, "side of a patch in pixels").range(1, 1024);
   list.add("width", c.width, "channels of a token").range(1, 65536);
   list.add("depth", c.depth, "blocks").range(1, 1000);
@@ -93,7 +95,9 @@ VitConfig vit_config_from_weights(const CanonicalWeights& weights, int heads) {
     require_rank(table.at("pos_embed"), "pos_embed", 3, table);
     const int64_t rows = table.at("pos_embed").shape[1], named = c.distilled ? 2 : 1;
     const auto side = rows > named ? side_of(rows - named) : 0;
-    if (side == 0) throw input_error("{}: pos_embed: expected {} rows and a square grid, found {} rows", table.source, named, rows);
+    if (side == 0)
+      throw input_error("{}: pos_embed: expected {} rows and a square grid, found {} rows", table.source,
+                        named, rows);
     c.image_size = static_cast<int>(side) * c.patch;
   }
 
@@ -115,8 +119,11 @@ VitConfig vit_config_from_weights(const CanonicalWeights& weights, int heads) {
 
 void VitImpl::reset() {
   const auto& c = config;
-  if (c.width % c.heads != 0) throw input_error("vit: width {} cannot be split into {} heads", c.width, c.heads);
-  if (c.rope && c.width / c.heads % 4 != 0) throw input_error("vit: rotary positions need heads of a width divisible by 4, found {}", c.width / c.heads);
+  if (c.width % c.heads != 0)
+    throw input_error("vit: width {} cannot be split into {} heads", c.width, c.heads);
+  if (c.rope && c.width / c.heads % 4 != 0)
+    throw input_error("vit: rotary positions need heads of a width divisible by 4, found {}",
+                      c.width / c.heads);
   const auto named = c.distilled ? 2 : 1;
   const auto side = c.image_size / c.patch;
   patch_embed = register_module("patch_embed", PatchEmbed(PatchEmbedOptions{c.patch, c.width}));
@@ -133,7 +140,8 @@ void VitImpl::reset() {
         TransformerBlockOptions{c.width, c.heads, c.mlp_hidden, c.eps, c.layer_scale, c.swiglu}));
   norm = register_module("norm", torch::nn::LayerNorm(torch::nn::LayerNormOptions({c.width}).eps(c.eps)));
   if (c.classes > 0) head = register_module("head", Linear(LinearOptions{c.width, c.classes}));
-  if (c.classes > 0 && c.distilled) head_dist = register_module("head_dist", Linear(LinearOptions{c.width, c.classes}));
+  if (c.classes > 0 && c.distilled)
+    head_dist = register_module("head_dist", Linear(LinearOptions{c.width, c.classes}));
 }
 
 Tensor VitImpl::positions(int64_t h, int64_t w) const {
@@ -141,7 +149,8 @@ Tensor VitImpl::positions(int64_t h, int64_t w) const {
   const auto side = side_of(pos_embed.size(1) - named);
   if (h == side && w == side) return pos_embed;
   const auto grid = pos_embed.slice(1, named).transpose(1, 2).reshape({1, config.width, side, side});
-  const auto moved = resampled_positions(grid, h, w, config.position_rule).flatten(2).transpose(1, 2);  // (1, h*w, D)
+  const auto moved =
+      resampled_positions(grid, h, w, config.position_rule).flatten(2).transpose(1, 2);  // (1, h*w, D)
   return torch::cat({pos_embed.slice(1, 0, named), moved}, 1);
 }
 
@@ -154,7 +163,9 @@ Tensor VitImpl::embed(const Tensor& x, Taps* taps) {
   check_shape(x, {-1, 3, -1, -1}, "input of the vision transformer");
   const auto B = x.size(0), h = x.size(2) / config.patch, w = x.size(3) / config.patch;
   if (h == 0 || w == 0)
-    throw input_error("input of the vision transformer: expected at least one patch of {} pixels, found {} x {}", config.patch, x.size(2), x.size(3));
+    throw input_error(
+        "input of the vision transformer: expected at least one patch of {} pixels, found {} x {}",
+        config.patch, x.size(2), x.size(3));
   auto patches = patch_embed(x);  // (B, N, D)
   if (taps) taps->offer("patch_embed", patches);
   std::vector<Tensor> parts = {cls_token.expand({B, -1, -1})};
@@ -172,7 +183,8 @@ Tensor VitImpl::embed(const Tensor& x, Taps* taps) {
 
 Tensor VitImpl::run_blocks(Tensor tokens, const RopeTable* rope, Taps* taps) {
   for (int i = 0; i < config.depth; ++i)
-    tokens = blocks[i]->as<TransformerBlock>()->forward(tokens, rope, taps, taps ? "block." + std::to_string(i) : std::string());
+    tokens = blocks[i]->as<TransformerBlock>()->forward(tokens, rope, taps,
+                                                        taps ? "block." + std::to_string(i) : std::string());
   return tokens;
 }
 
@@ -185,15 +197,19 @@ Tensor VitImpl::tokens(const Tensor& x, Taps* taps) {
 }
 
 Tensor VitImpl::classify(const Tensor& tokens) {
-  if (config.classes == 0) throw input_error("this vision transformer is an encoder: it has no head that gives logits");
+  if (config.classes == 0)
+    throw input_error("this vision transformer is an encoder: it has no head that gives logits");
   const auto first = head(tokens.select(1, 0));
   return config.distilled ? (first + head_dist(tokens.select(1, 1))) / 2 : first;
 }
 
-Tensor VitImpl::forward(const Tensor& x, Taps* taps) { return classify(tokens(x, taps)); }
+Tensor VitImpl::forward(const Tensor& x, Taps* taps) {
+  return classify(tokens(x, taps));
+}
 
 Tensor VitImpl::forward_tokens(const Tensor& tokens, Taps* taps) {
-  if (config.rope) throw input_error("a vision transformer with rotary positions cannot run on a part of its tokens");
+  if (config.rope)
+    throw input_error("a vision transformer with rotary positions cannot run on a part of its tokens");
   check_shape(tokens, {-1, -1, config.width}, "tokens");
   const auto normed = norm(run_blocks(tokens, nullptr, taps));
   if (taps) taps->offer("norm", normed);
@@ -209,7 +225,8 @@ std::vector<Tensor> VitImpl::intermediate(const Tensor& x, const std::vector<int
   for (const int layer : layers) {
     if (layer < done - 1 || layer >= config.depth)
       throw input_error("taps: expected ascending block numbers in 0..{}, found {}", config.depth - 1, layer);
-    for (; done <= layer; ++done) stream = blocks[done]->as<TransformerBlock>()->forward(stream, table ? &*table : nullptr);
+    for (; done <= layer; ++done)
+      stream = blocks[done]->as<TransformerBlock>()->forward(stream, table ? &*table : nullptr);
     const auto patches = (normed ? norm(stream) : stream).slice(1, prefix_tokens());  // (B, N, D)
     maps.push_back(patches.transpose(1, 2).unflatten(2, {h, w}));                     // (B, D, h, w)
   }
@@ -219,7 +236,8 @@ std::vector<Tensor> VitImpl::intermediate(const Tensor& x, const std::vector<int
 std::vector<std::string> VitImpl::tap_names() const {
   std::vector<std::string> names = {"patch_embed"};
   for (int i = 0; i < config.depth; ++i)
-    for (const char* part : {".norm1", ".attention", ".attention_out", ""}) names.push_back(fmt::format("block.{}{}", i, part));
+    for (const char* part : {".norm1", ".attention", ".attention_out", ""})
+      names.push_back(fmt::format("block.{}{}", i, part));
   names.push_back("norm");
   return names;
 }
@@ -240,7 +258,8 @@ Vit vit_from_weights(const CanonicalWeights& weights, const VitConfig& config) {
   Vit network(config);
   if (config.rope && (config.rope_formula || !table.has("rope.periods")))
     table.tensors["rope.periods"] = view_from_tensor(network->rope->periods);
-  load_state(*network, table, fmt::format("vision transformer of {}", table.source.empty() ? "memory" : table.source));
+  load_state(*network, table,
+             fmt::format("vision transformer of {}", table.source.empty() ? "memory" : table.source));
   freeze(*network);
   return network;
 }
@@ -248,9 +267,12 @@ Vit vit_from_weights(const CanonicalWeights& weights, const VitConfig& config) {
 VitClassifier::VitClassifier(Vit network, ClassifierInfo info) : network_(std::move(network)) {
   info_ = std::move(info);
   info_.classes = network_->config.classes;
-  if (info_.classes == 0) throw input_error("{}: expected a classifier, found an encoder without a head", info_.name);
+  if (info_.classes == 0)
+    throw input_error("{}: expected a classifier, found an encoder without a head", info_.name);
 }
 
-Tensor VitClassifier::logits(const Tensor& pixels, Taps* taps) { return network_->forward(normalised(pixels, info_.input), taps); }
+Tensor VitClassifier::logits(const Tensor& pixels, Taps* taps) {
+  return network_->forward(normalised(pixels, info_.input), taps);
+}
 
 }  // namespace aha

@@ -1,10 +1,13 @@
-// One vision transformer for all of them: ViT Ti/S/B/L, DeiT and distilled DeiT, DINO v1, DINOv2 with and without registers, DINOv3, and small relatives.
+// One vision transformer for all of them: ViT Ti/S/B/L, DeiT and distilled DeiT, DINO v1, DINOv2 with and
+// without registers, DINOv3, and small relatives.
 //
-//   tokens = [class, (distillation), registers, patches];  position table added to class, distillation and patches, or RoPE in every attention;
-//   depth pre-norm blocks;  norm;  logits = head(class token), or the mean of head(class) and head_dist(distillation).
+//   tokens = [class, (distillation), registers, patches]
+//   places = a table added to all but the registers, or RoPE in every attention
+//   logits = head(norm(blocks(tokens))[class]), or its mean with head_dist(...[distillation])
 //
-// The parameters' names are timm's, so that named_parameters() is the list of expected keys. A position table meets another input size by the rule of its source
-// (bicubic, but with different corners and antialiasing: the results differ visibly).
+// The parameters' names are timm's, so that named_parameters() is the list of expected keys. A position table
+// meets another input size by the rule of its source (bicubic, but with different corners and antialiasing:
+// the results differ visibly).
 #pragma once
 
 #include <torch/nn/modules/container/modulelist.h>
@@ -24,10 +27,13 @@ struct VitConfig {
   int registers = 0;
   int classes = 1000;  // 0 = an encoder without a head
   bool distilled = false, layer_scale = false, swiglu = false;
-  bool rope = false;          // instead of a position table
-  bool rope_formula = false;  // periods from the formula even where the file stores its own (rounded to bf16 by DINOv3)
-  double eps = 1e-6;          // of every LayerNorm
-  std::string position_rule = "antialias";  // torchvision: align_corners; timm, DINOv2 with registers: antialias; Hugging Face: plain; DINO, DINOv2: scale_offset
+  bool rope = false;  // instead of a position table
+  // Periods from the formula even where the file stores its own (DINOv3's are rounded to bf16).
+  bool rope_formula = false;
+  double eps = 1e-6;  // of every LayerNorm
+  // torchvision: align_corners; timm, DINOv2 with registers: antialias; Hugging Face: plain; DINO, DINOv2:
+  // scale_offset.
+  std::string position_rule = "antialias";
 };
 Fields fields(VitConfig& config);
 
@@ -41,19 +47,23 @@ struct VitImpl : torch::nn::Cloneable<VitImpl> {
   // x (B, 3, H, W) normalised -> logits (B, C)
   Tensor forward(const Tensor& x, Taps* taps = nullptr);
 
-  // The same in two steps, for callers that leave tokens out: (B, T, D) with positions, then any subset of the tokens that keeps the prefix.
+  // The same in two steps, for callers that leave tokens out: (B, T, D) with positions, then any subset of
+  // the tokens that keeps the prefix.
   Tensor embed(const Tensor& x, Taps* taps = nullptr);
-  Tensor forward_tokens(const Tensor& tokens, Taps* taps = nullptr);  // -> logits; not for RoPE, whose places are in the attention
+  Tensor forward_tokens(const Tensor& tokens,
+                        Taps* taps = nullptr);  // -> logits; not for RoPE, whose places are in the attention
 
   Tensor tokens(const Tensor& x, Taps* taps = nullptr);  // (B, T, D) after the final norm
-  Tensor classify(const Tensor& tokens);                 // head of tokens that went through norm(): (B, T, D) -> (B, C)
+  Tensor classify(const Tensor& tokens);  // head of tokens that went through norm(): (B, T, D) -> (B, C)
 
-  // Patch tokens after the given blocks (0-based, ascending) as maps (B, D, h, w); with `normed` the final norm is applied to each.
+  // Patch tokens after the given blocks (0-based, ascending) as maps (B, D, h, w); with `normed` the final
+  // norm is applied to each.
   std::vector<Tensor> intermediate(const Tensor& x, const std::vector<int>& layers, bool normed);
 
   int prefix_tokens() const { return 1 + (config.distilled ? 1 : 0) + config.registers; }
   std::vector<std::string> tap_names() const;
-  // Truncated normal of std 0.02 for every matrix and table, zero biases; the same seed gives the same numbers.
+  // Truncated normal of std 0.02 for every matrix and table, zero biases; the same seed gives the same
+  // numbers.
   void initialise(uint64_t seed);
 
   VitConfig config;

@@ -6,7 +6,8 @@
 
 namespace aha {
 
-// Blocks that are tapped unless told: 4, 11, 17, 23 of 24 and 2, 5, 8, 11 of 12 (0-based, as the DINO depth heads do), else four evenly spaced ones.
+// Blocks that are tapped unless told: 4, 11, 17, 23 of 24 and 2, 5, 8, 11 of 12 (0-based, as the DINO depth
+// heads do), else four evenly spaced ones.
 std::vector<int> default_blocks(int depth);
 
 // info: name, sha256, normed, mean and std; the levels follow from the blocks.

@@ -28,9 +28,10 @@ VitConfig config_of(int width, int depth, int patch) {
 // torchvision's names with the golden sizes: image 32, P 8, L 2, h 2, D 16, MLP 64, C 5.
 TensorTable torchvision_golden() {
   std::map<std::string, std::vector<int64_t>> shapes = {
-      {"class_token", {1, 1, 16}},     {"conv_proj.weight", {16, 3, 8, 8}}, {"conv_proj.bias", {16}},
-      {"encoder.pos_embedding", {1, 17, 16}}, {"encoder.ln.weight", {16}},  {"encoder.ln.bias", {16}},
-      {"heads.head.weight", {5, 16}},  {"heads.head.bias", {5}}};
+      {"class_token", {1, 1, 16}},    {"conv_proj.weight", {16, 3, 8, 8}},
+      {"conv_proj.bias", {16}},       {"encoder.pos_embedding", {1, 17, 16}},
+      {"encoder.ln.weight", {16}},    {"encoder.ln.bias", {16}},
+      {"heads.head.weight", {5, 16}}, {"heads.head.bias", {5}}};
   for (int i = 0; i < 2; ++i) {
     const auto block = fmt::format("encoder.layers.encoder_layer_{}.", i);
     shapes[block + "ln_1.weight"] = shapes[block + "ln_1.bias"] = {16};
@@ -56,7 +57,8 @@ TEST(Vit, GivesTorchvisionsGoldenLogits) {
   auto network = vit_from_weights(weights, config);
   const auto logits = network->forward(golden_input({2, 3, 32, 32}));
   const auto expected = torch::tensor({{-0.054415, -0.041879, -0.024261, -0.003808, 0.016912},
-                                       {-0.058504, -0.050666, -0.036601, -0.018090, 0.002550}}, at::kFloat);
+                                       {-0.058504, -0.050666, -0.036601, -0.018090, 0.002550}},
+                                      at::kFloat);
   EXPECT_LT((logits - expected).abs().max().item<double>(), 1e-6) << logits;
 }
 
@@ -80,16 +82,20 @@ TEST(Vit, EpsilonOfHuggingFaceMovesTheGoldenLogitsByFourMillionths) {
   const auto x = golden_input({2, 3, 32, 32});
   const auto first = vit_from_weights(weights, config)->forward(x);
   config.eps = 1e-12;
-  EXPECT_NEAR((vit_from_weights(weights, config)->forward(x) - first).abs().max().item<double>(), 3.9e-6, 5e-7);
+  EXPECT_NEAR((vit_from_weights(weights, config)->forward(x) - first).abs().max().item<double>(), 3.9e-6,
+              5e-7);
 }
 
 TEST(Vit, GivesDinov3sGoldenTaps) {
   std::map<std::string, std::vector<int64_t>> shapes = {
-      {"cls_token", {1, 1, 64}}, {"storage_tokens", {1, 4, 64}}, {"mask_token", {1, 64}}, {"patch_embed.proj.weight", {64, 3, 16, 16}},
-      {"patch_embed.proj.bias", {64}}, {"rope_embed.periods", {8}}, {"norm.weight", {64}}, {"norm.bias", {64}}};
+      {"cls_token", {1, 1, 64}},       {"storage_tokens", {1, 4, 64}},
+      {"mask_token", {1, 64}},         {"patch_embed.proj.weight", {64, 3, 16, 16}},
+      {"patch_embed.proj.bias", {64}}, {"rope_embed.periods", {8}},
+      {"norm.weight", {64}},           {"norm.bias", {64}}};
   for (int i = 0; i < 3; ++i) {
     const auto block = fmt::format("blocks.{}.", i);
-    for (const char* name : {"norm1.weight", "norm1.bias", "norm2.weight", "norm2.bias", "ls1.gamma", "ls2.gamma", "attn.proj.bias", "mlp.fc2.bias"})
+    for (const char* name : {"norm1.weight", "norm1.bias", "norm2.weight", "norm2.bias", "ls1.gamma",
+                             "ls2.gamma", "attn.proj.bias", "mlp.fc2.bias"})
       shapes[block + name] = {64};
     shapes[block + "attn.qkv.weight"] = {192, 64};
     shapes[block + "attn.qkv.bias"] = shapes[block + "attn.qkv.bias_mask"] = {192};
@@ -115,14 +121,19 @@ TEST(Vit, GivesDinov3sGoldenTaps) {
   const auto maps = network->intermediate(golden_input({1, 3, 48, 80}), {0, 2}, true);
   ASSERT_EQ(maps.size(), 2u);
   EXPECT_EQ(maps[0].sizes(), (std::vector<int64_t>{1, 64, 3, 5}));
-  const auto expect_tokens = [&](const Tensor& map, std::vector<float> first, std::vector<float> last, double sum) {
+  const auto expect_tokens = [&](const Tensor& map, std::vector<float> first, std::vector<float> last,
+                                 double sum) {
     const auto tokens = map.flatten(2).transpose(1, 2)[0];  // (15, 64)
-    EXPECT_LT((tokens[0].slice(0, 0, 5) - torch::tensor(first)).abs().max().item<double>(), 5e-6) << tokens[0].slice(0, 0, 5);
-    EXPECT_LT((tokens[14].slice(0, 0, 5) - torch::tensor(last)).abs().max().item<double>(), 5e-6) << tokens[14].slice(0, 0, 5);
+    EXPECT_LT((tokens[0].slice(0, 0, 5) - torch::tensor(first)).abs().max().item<double>(), 5e-6)
+        << tokens[0].slice(0, 0, 5);
+    EXPECT_LT((tokens[14].slice(0, 0, 5) - torch::tensor(last)).abs().max().item<double>(), 5e-6)
+        << tokens[14].slice(0, 0, 5);
     EXPECT_NEAR(tokens.to(at::kDouble).sum().item<double>(), sum, 1e-4);
   };
-  expect_tokens(maps[0], {-0.859588, 1.534554, 1.136738, -0.748797, -0.139568}, {-0.398602, -0.566430, 0.037547, 1.168917, 1.651392}, 18.63626);
-  expect_tokens(maps[1], {-0.836837, 1.167495, 0.918156, -0.241399, 0.563172}, {-0.585506, 0.064700, 0.341423, 0.759139, 1.480228}, 16.12696);
+  expect_tokens(maps[0], {-0.859588, 1.534554, 1.136738, -0.748797, -0.139568},
+                {-0.398602, -0.566430, 0.037547, 1.168917, 1.651392}, 18.63626);
+  expect_tokens(maps[1], {-0.836837, 1.167495, 0.918156, -0.241399, 0.563172},
+                {-0.585506, 0.064700, 0.341423, 0.759139, 1.480228}, 16.12696);
 }
 
 TEST(Vit, HasThePublishedNumberOfParameters) {
@@ -185,7 +196,8 @@ TEST(Vit, ABatchGivesWhatOneByOneGives) {
   const auto together = network->forward(x);
   for (int b = 0; b < 3; ++b) {
     const auto alone = network->forward(x.slice(0, b, b + 1));
-    EXPECT_LT((together[b] - alone[0]).abs().max().item<double>(), 1e-6 * (1 + alone.abs().max().item<double>()));
+    EXPECT_LT((together[b] - alone[0]).abs().max().item<double>(),
+              1e-6 * (1 + alone.abs().max().item<double>()));
   }
 }
 
@@ -244,7 +256,10 @@ TEST(Vit, MovesPositionsToOtherSizesByTheRuleOfTheSource) {
     network->pos_embed.copy_(golden_input({1, 17, 8}));
     const auto x = torch::zeros({1, 3, 24, 24});
     const auto grid = network->pos_embed.slice(1, 1).transpose(1, 2).reshape({1, 8, 4, 4});
-    auto options = F::InterpolateFuncOptions().mode(torch::kBicubic).align_corners(rule == "align_corners").antialias(rule == "antialias");
+    auto options = F::InterpolateFuncOptions()
+                       .mode(torch::kBicubic)
+                       .align_corners(rule == "align_corners")
+                       .antialias(rule == "antialias");
     if (rule == "scale_offset")
       options.scale_factor(std::vector<double>{6.1 / 4, 6.1 / 4});
     else
@@ -252,7 +267,9 @@ TEST(Vit, MovesPositionsToOtherSizesByTheRuleOfTheSource) {
     const auto expected = F::interpolate(grid, options).flatten(2).transpose(1, 2);
     const auto moved = network->embed(x).slice(1, 1) - network->patch_embed(x);
     EXPECT_LT((moved - expected).abs().max().item<double>(), 1e-6) << rule;
-    EXPECT_TRUE(network->embed(x).slice(1, 0, 1).equal(network->cls_token + network->pos_embed.slice(1, 0, 1))) << rule;
+    EXPECT_TRUE(
+        network->embed(x).slice(1, 0, 1).equal(network->cls_token + network->pos_embed.slice(1, 0, 1)))
+        << rule;
   }
 }
 

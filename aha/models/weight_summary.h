@@ -1,4 +1,5 @@
-// What is in a weight file: which network it fits, whose names it uses, how large it is, what input it expects. The substance of `aha inspect FILE`.
+// What is in a weight file: which network it fits, whose names it uses, how large it is, what input it
+// expects. The substance of `aha inspect FILE`.
 #pragma once
 
 #include <optional>

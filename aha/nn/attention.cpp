@@ -10,7 +10,9 @@ void LinearImpl::reset() {
   bias = register_parameter("bias", torch::zeros({options.out}));
 }
 
-Tensor LinearImpl::forward(const Tensor& x) { return at::linear(x, weight, bias); }
+Tensor LinearImpl::forward(const Tensor& x) {
+  return at::linear(x, weight, bias);
+}
 
 Tensor rope_periods(int64_t head_width, double base) {
   const auto q = head_width / 4;
@@ -19,11 +21,14 @@ Tensor rope_periods(int64_t head_width, double base) {
 
 RopeTable rope_table(const Tensor& periods, int64_t h, int64_t w) {
   const auto options = periods.options();
-  const auto centre = [&](int64_t n) { return (torch::arange(n, options) + 0.5) / static_cast<double>(n) * 2 - 1; };
+  const auto centre = [&](int64_t n) {
+    return (torch::arange(n, options) + 0.5) / static_cast<double>(n) * 2 - 1;
+  };
   const auto grid = torch::meshgrid({centre(h), centre(w)}, "ij");
-  const auto place = torch::stack({grid[0].flatten(), grid[1].flatten()}, 1);                            // (N, 2)
-  auto angles = (2 * std::numbers::pi * place.unsqueeze(2) / periods.view({1, 1, -1})).flatten(1);       // (N, d/2)
-  angles = torch::cat({angles, angles}, 1);                                                              // (N, d)
+  const auto place = torch::stack({grid[0].flatten(), grid[1].flatten()}, 1);  // (N, 2)
+  auto angles =
+      (2 * std::numbers::pi * place.unsqueeze(2) / periods.view({1, 1, -1})).flatten(1);  // (N, d/2)
+  angles = torch::cat({angles, angles}, 1);                                               // (N, d)
   return {angles.cos(), angles.sin()};
 }
 
@@ -42,14 +47,16 @@ void AttentionImpl::reset() {
 
 Tensor AttentionImpl::forward(const Tensor& x, const RopeTable* rope, Taps* taps, const std::string& name) {
   const auto B = x.size(0), T = x.size(1), D = options.width, d = D / options.heads;
-  const auto thirds = qkv(x).view({B, T, 3, options.heads, d}).permute({2, 0, 3, 1, 4}).unbind(0);  // 3 x (B, heads, T, d)
+  const auto thirds =
+      qkv(x).view({B, T, 3, options.heads, d}).permute({2, 0, 3, 1, 4}).unbind(0);  // 3 x (B, heads, T, d)
   auto q = thirds[0], k = thirds[1];
   if (rope) {
     q = rotated(q, *rope);
     k = rotated(k, *rope);
   }
   // Scaling Q instead of the scores saves T*T multiplications a head.
-  const auto attention = torch::softmax(torch::matmul(q / std::sqrt(static_cast<double>(d)), k.transpose(-2, -1)), -1);
+  const auto attention =
+      torch::softmax(torch::matmul(q / std::sqrt(static_cast<double>(d)), k.transpose(-2, -1)), -1);
   if (taps) taps->offer(name + ".attention", attention);  // (B, heads, T, T)
   auto out = proj(torch::matmul(attention, thirds[2]).transpose(1, 2).reshape({B, T, D}));
   if (taps) taps->offer(name + ".attention_out", out);

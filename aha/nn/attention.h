@@ -1,6 +1,7 @@
 // Multi-head self-attention, written out so that the probabilities can be seen:
 //
-//   A = softmax(Q K^T / sqrt(d)),  out = proj(concat_heads(A V)),  [Q | K | V] = qkv(x), each third head-major.
+//   [Q | K | V] = qkv(x), each third head-major
+//   A = softmax(Q K^T / sqrt(d)),  out = proj(concat_heads(A V))
 //
 // Taps: NAME.attention (B, heads, T, T) after the softmax; NAME.attention_out (B, T, D) after proj.
 #pragma once
@@ -19,7 +20,8 @@ struct AttentionImpl : torch::nn::Cloneable<AttentionImpl> {
   explicit AttentionImpl(AttentionOptions options) : options(options) { reset(); }
   void reset() override;
   // (B, T, D) -> (B, T, D). `rope` may be null, `taps` may be null.
-  Tensor forward(const Tensor& x, const RopeTable* rope = nullptr, Taps* taps = nullptr, const std::string& name = "");
+  Tensor forward(const Tensor& x, const RopeTable* rope = nullptr, Taps* taps = nullptr,
+                 const std::string& name = "");
 
   AttentionOptions options;
   Linear qkv{nullptr}, proj{nullptr};

@@ -12,7 +12,8 @@ Tensor ChannelNormImpl::forward(const Tensor& x) {
 }
 
 void ConvBlockImpl::reset() {
-  conv_dw = register_module("conv_dw", torch::nn::Conv2d(torch::nn::Conv2dOptions(width, width, 7).padding(3).groups(width)));
+  conv_dw = register_module(
+      "conv_dw", torch::nn::Conv2d(torch::nn::Conv2dOptions(width, width, 7).padding(3).groups(width)));
   norm = register_module("norm", torch::nn::LayerNorm(torch::nn::LayerNormOptions({width}).eps(eps)));
   mlp = register_module("mlp", Mlp(MlpOptions{width, 4 * width}));
   gamma = register_parameter("gamma", torch::full({width}, 1e-6));

@@ -19,7 +19,7 @@ struct MlpImpl : torch::nn::Cloneable<MlpImpl> {
   Tensor forward(const Tensor& x);  // (..., D) -> (..., D)
 
   MlpOptions options;
-  Linear fc1{nullptr}, fc2{nullptr};              // GELU
+  Linear fc1{nullptr}, fc2{nullptr};             // GELU
   Linear w1{nullptr}, w2{nullptr}, w3{nullptr};  // SwiGLU
 };
 TORCH_MODULE(Mlp);

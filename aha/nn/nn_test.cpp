@@ -17,7 +17,9 @@ void fill(torch::nn::Module& module, uint64_t seed) {
   for (auto& parameter : module.parameters()) parameter.normal_(0, 0.5, generator);
 }
 
-double distance(const Tensor& a, const Tensor& b) { return (a - b).abs().max().item<double>(); }
+double distance(const Tensor& a, const Tensor& b) {
+  return (a - b).abs().max().item<double>();
+}
 
 TEST(Taps, KeepOnlyWhatWasAskedFor) {
   Taps taps({"a"});
@@ -48,7 +50,8 @@ TEST(Attention, IsTheWrittenOutSum) {
     for (int head = 0; head < 2; ++head)
       for (int t = 0; t < 5; ++t) {
         const auto q = qkv[b][t].slice(0, head * 4, head * 4 + 4);
-        const auto K = qkv[b].slice(1, 8 + head * 4, 8 + head * 4 + 4), V = qkv[b].slice(1, 16 + head * 4, 16 + head * 4 + 4);
+        const auto K = qkv[b].slice(1, 8 + head * 4, 8 + head * 4 + 4),
+                   V = qkv[b].slice(1, 16 + head * 4, 16 + head * 4 + 4);
         const auto weights = torch::softmax(K.mv(q) / 2, 0);
         EXPECT_LT(distance(taps.at("b.attention")[b][head][t], weights), 1e-6);
         joined[b][t].slice(0, head * 4, head * 4 + 4).copy_(V.t().mv(weights));
@@ -87,7 +90,8 @@ TEST(TransformerBlock, AddsItsTwoScaledBranches) {
   const auto x = torch::randn({1, 4, 8});
   const auto middle = x + block->attn(block->norm1(x)) * block->ls1->gamma;
   const auto n = block->norm2(middle);
-  const auto expected = middle + block->mlp->w3(torch::silu(block->mlp->w1(n)) * block->mlp->w2(n)) * block->ls2->gamma;
+  const auto expected =
+      middle + block->mlp->w3(torch::silu(block->mlp->w1(n)) * block->mlp->w2(n)) * block->ls2->gamma;
   EXPECT_LT(distance(block->forward(x), expected), 1e-6);
 }
 

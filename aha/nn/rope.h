@@ -21,7 +21,8 @@ struct RopeTable {
 Tensor rope_periods(int64_t head_width, double base = 100);  // (head_width / 4)
 RopeTable rope_table(const Tensor& periods, int64_t h, int64_t w);
 
-// Holds the periods as a buffer, because DINOv3's own files store them (rounded to bf16: sin and cos then differ by up to 5e-3 from the formula).
+// Holds the periods as a buffer, because DINOv3's own files store them (rounded to bf16: sin and cos then
+// differ by up to 5e-3 from the formula).
 struct RopeImpl : torch::nn::Cloneable<RopeImpl> {
   explicit RopeImpl(int64_t head_width) : head_width(head_width) { reset(); }
   void reset() override { periods = register_buffer("periods", rope_periods(head_width)); }

@@ -13,7 +13,8 @@ namespace aha {
 
 std::map<std::string, std::vector<int64_t>> state_shapes(const torch::nn::Module& network);
 
-// Copies every tensor in, converted to the network's own type. Input error, before anything is changed, that names missing and unexpected keys and wrong shapes.
+// Copies every tensor in, converted to the network's own type. Input error, before anything is changed, that
+// names missing and unexpected keys and wrong shapes.
 void load_state(torch::nn::Module& network, const TensorTable& table, std::string_view what);
 
 // Views that keep the network's tensors alive; write_safetensors takes it as it is.

@@ -6,7 +6,9 @@
 
 namespace aha {
 
-bool Taps::wants(std::string_view name) const { return std::find(wanted_.begin(), wanted_.end(), name) != wanted_.end(); }
+bool Taps::wants(std::string_view name) const {
+  return std::find(wanted_.begin(), wanted_.end(), name) != wanted_.end();
+}
 
 void Taps::offer(const std::string& name, const Tensor& tensor) {
   if (wants(name)) kept_[name] = tensor;

@@ -1,7 +1,8 @@
 // Looking inside a network by name.
 //
-// A network's forward takes a Taps* (null = nothing is kept). The caller asks for names; while the forward runs, each block offers its tensors under
-// their names and the asked ones are kept with their autograd history, so that torch::autograd::grad gives the gradient with respect to them.
+// A network's forward takes a Taps* (null = nothing is kept). The caller asks for names; while the forward
+// runs, each block offers its tensors under their names and the asked ones are kept with their autograd
+// history, so that torch::autograd::grad gives the gradient with respect to them.
 //
 //   Taps taps({"block.11.attention"});
 //   auto logits = vit->forward(x, &taps);

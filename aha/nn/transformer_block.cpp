@@ -21,10 +21,13 @@ Tensor MlpImpl::forward(const Tensor& x) {
 
 void PatchEmbedImpl::reset() {
   const auto P = options.patch;
-  proj = register_module("proj", torch::nn::Conv2d(torch::nn::Conv2dOptions(options.channels, options.width, P).stride(P)));
+  proj = register_module(
+      "proj", torch::nn::Conv2d(torch::nn::Conv2dOptions(options.channels, options.width, P).stride(P)));
 }
 
-Tensor PatchEmbedImpl::forward(const Tensor& x) { return proj(x).flatten(2).transpose(1, 2); }
+Tensor PatchEmbedImpl::forward(const Tensor& x) {
+  return proj(x).flatten(2).transpose(1, 2);
+}
 
 void TransformerBlockImpl::reset() {
   const auto norm_options = torch::nn::LayerNormOptions({options.width}).eps(options.eps);
@@ -36,8 +39,11 @@ void TransformerBlockImpl::reset() {
   if (options.layer_scale) ls2 = register_module("ls2", LayerScale(options.width));
 }
 
-Tensor TransformerBlockImpl::forward(const Tensor& x, const RopeTable* rope, Taps* taps, const std::string& name) {
-  const auto scaled = [](LayerScale& scale, const Tensor& branch) { return scale.is_empty() ? branch : scale(branch); };
+Tensor TransformerBlockImpl::forward(const Tensor& x, const RopeTable* rope, Taps* taps,
+                                     const std::string& name) {
+  const auto scaled = [](LayerScale& scale, const Tensor& branch) {
+    return scale.is_empty() ? branch : scale(branch);
+  };
   const auto normed = norm1(x);
   if (taps) taps->offer(name + ".norm1", normed);
   const auto middle = x + scaled(ls1, attn(normed, rope, taps, name));

@@ -1,6 +1,8 @@
-// A pre-norm transformer block: x += ls1(attn(norm1(x))), then x += ls2(mlp(norm2(x))); without layer scale ls is the identity.
+// A pre-norm transformer block: x += ls1(attn(norm1(x))), then x += ls2(mlp(norm2(x))); without layer scale
+// ls is the identity.
 //
-// Taps: NAME.norm1 (B, T, D) what enters the attention, those of the attention, and NAME (B, T, D) the tokens that leave the block.
+// Taps: NAME.norm1 (B, T, D) what enters the attention, those of the attention, and NAME (B, T, D) the tokens
+// that leave the block.
 #pragma once
 
 #include <torch/nn/modules/normalization.h>
@@ -20,7 +22,8 @@ struct TransformerBlockOptions {
 struct TransformerBlockImpl : torch::nn::Cloneable<TransformerBlockImpl> {
   explicit TransformerBlockImpl(TransformerBlockOptions options) : options(options) { reset(); }
   void reset() override;
-  Tensor forward(const Tensor& x, const RopeTable* rope = nullptr, Taps* taps = nullptr, const std::string& name = "");
+  Tensor forward(const Tensor& x, const RopeTable* rope = nullptr, Taps* taps = nullptr,
+                 const std::string& name = "");
 
   TransformerBlockOptions options;
   torch::nn::LayerNorm norm1{nullptr}, norm2{nullptr};

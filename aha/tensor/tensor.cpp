@@ -11,33 +11,54 @@ namespace {
 
 at::ScalarType scalar_type_from_dtype(DType dtype) {
   switch (dtype) {
-    case DType::kBool: return at::kBool;
-    case DType::kU8: return at::kByte;
-    case DType::kI8: return at::kChar;
-    case DType::kI16: return at::kShort;
-    case DType::kI32: return at::kInt;
-    case DType::kI64: return at::kLong;
-    case DType::kF16: return at::kHalf;
-    case DType::kBF16: return at::kBFloat16;
-    case DType::kF32: return at::kFloat;
-    case DType::kF64: return at::kDouble;
+    case DType::kBool:
+      return at::kBool;
+    case DType::kU8:
+      return at::kByte;
+    case DType::kI8:
+      return at::kChar;
+    case DType::kI16:
+      return at::kShort;
+    case DType::kI32:
+      return at::kInt;
+    case DType::kI64:
+      return at::kLong;
+    case DType::kF16:
+      return at::kHalf;
+    case DType::kBF16:
+      return at::kBFloat16;
+    case DType::kF32:
+      return at::kFloat;
+    case DType::kF64:
+      return at::kDouble;
   }
   throw input_error("tensor of an unknown element type");
 }
 
 DType dtype_from_scalar_type(at::ScalarType type) {
   switch (type) {
-    case at::kBool: return DType::kBool;
-    case at::kByte: return DType::kU8;
-    case at::kChar: return DType::kI8;
-    case at::kShort: return DType::kI16;
-    case at::kInt: return DType::kI32;
-    case at::kLong: return DType::kI64;
-    case at::kHalf: return DType::kF16;
-    case at::kBFloat16: return DType::kBF16;
-    case at::kFloat: return DType::kF32;
-    case at::kDouble: return DType::kF64;
-    default: throw input_error("a tensor of type {} cannot be stored in a weight file", c10::toString(type));
+    case at::kBool:
+      return DType::kBool;
+    case at::kByte:
+      return DType::kU8;
+    case at::kChar:
+      return DType::kI8;
+    case at::kShort:
+      return DType::kI16;
+    case at::kInt:
+      return DType::kI32;
+    case at::kLong:
+      return DType::kI64;
+    case at::kHalf:
+      return DType::kF16;
+    case at::kBFloat16:
+      return DType::kBF16;
+    case at::kFloat:
+      return DType::kF32;
+    case at::kDouble:
+      return DType::kF64;
+    default:
+      throw input_error("a tensor of type {} cannot be stored in a weight file", c10::toString(type));
   }
 }
 
@@ -53,7 +74,8 @@ std::string text_from_expected(std::initializer_list<int64_t> expected) {
 }  // namespace
 
 void check_shape(const Tensor& tensor, std::initializer_list<int64_t> expected, std::string_view what) {
-  if (!tensor.defined()) throw input_error("{}: expected shape {}, found no tensor", what, text_from_expected(expected));
+  if (!tensor.defined())
+    throw input_error("{}: expected shape {}, found no tensor", what, text_from_expected(expected));
   const auto sizes = tensor.sizes();
   bool fits = sizes.size() == expected.size();
   size_t axis = 0;
@@ -76,13 +98,15 @@ Tensor tensor_from_view(const TensorView& view) {
   // empty + memcpy instead of from_blob: the bytes of a mapped file need not be aligned for their type.
   Tensor tensor = torch::empty(view.shape, torch::dtype(scalar_type_from_dtype(view.dtype)));
   if (tensor.nbytes() != view.bytes.size())
-    throw input_error("tensor of shape {} and type {}: expected {} bytes, found {}", text_from_shape(view.shape),
-                      name_of(view.dtype), tensor.nbytes(), view.bytes.size());
+    throw input_error("tensor of shape {} and type {}: expected {} bytes, found {}",
+                      text_from_shape(view.shape), name_of(view.dtype), tensor.nbytes(), view.bytes.size());
   if (!view.bytes.empty()) std::memcpy(tensor.data_ptr(), view.bytes.data(), view.bytes.size());
   return tensor;
 }
 
-Tensor float_tensor_from_view(const TensorView& view) { return tensor_from_view(view).to(at::kFloat); }
+Tensor float_tensor_from_view(const TensorView& view) {
+  return tensor_from_view(view).to(at::kFloat);
+}
 
 TensorView view_from_tensor(const Tensor& tensor) {
   const auto kept = std::make_shared<Tensor>(tensor.detach().to(at::kCPU).contiguous());
@@ -95,13 +119,21 @@ TensorView view_from_tensor(const Tensor& tensor) {
 }
 
 Tensor tensor_from_image(const Image& image) {
-  const auto bytes = torch::from_blob(const_cast<uint8_t*>(image.rgb.data()), {image.height, image.width, 3}, at::kByte);
+  const auto bytes =
+      torch::from_blob(const_cast<uint8_t*>(image.rgb.data()), {image.height, image.width, 3}, at::kByte);
   return bytes.permute({2, 0, 1}).to(at::kFloat).contiguous().div_(255.0);  // (3, H, W)
 }
 
 Image image_from_tensor(const Tensor& pixels) {
   check_shape(pixels, {3, -1, -1}, "pixels");
-  const auto bytes = pixels.detach().to(at::kCPU, at::kFloat).mul(255.0).round_().clamp_(0, 255).permute({1, 2, 0}).to(at::kByte).contiguous();
+  const auto bytes = pixels.detach()
+                         .to(at::kCPU, at::kFloat)
+                         .mul(255.0)
+                         .round_()
+                         .clamp_(0, 255)
+                         .permute({1, 2, 0})
+                         .to(at::kByte)
+                         .contiguous();
   Image image(static_cast<int>(pixels.size(2)), static_cast<int>(pixels.size(1)));
   std::memcpy(image.rgb.data(), bytes.data_ptr(), image.rgb.size());
   return image;
@@ -113,10 +145,13 @@ void start_compute(const Context& context) {
   at::globalContext().setFlushDenormal(true);
   flush_denormals();
   if (!context.device.cuda) return;
-  if (!at::hasCUDA()) throw input_error("--device {}: this libtorch has no CUDA; available: cpu", text_from_device(context.device));
+  if (!at::hasCUDA())
+    throw input_error("--device {}: this libtorch has no CUDA; available: cpu",
+                      text_from_device(context.device));
   const int present = at::detail::getCUDAHooks().getNumGPUs();
   if (context.device.index >= present)
-    throw input_error("--device {}: found {} CUDA device(s); available: cpu{}", text_from_device(context.device), present,
+    throw input_error("--device {}: found {} CUDA device(s); available: cpu{}",
+                      text_from_device(context.device), present,
                       present > 0 ? fmt::format(", cuda:0..cuda:{}", present - 1) : "");
 }
 

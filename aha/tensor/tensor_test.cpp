@@ -23,15 +23,20 @@ std::string message_of(const std::function<void()>& call) {
 TEST(CheckShape, SaysWhatItExpectedAndWhatItFound) {
   const auto map = torch::zeros({1, 32, 32});
   check_shape(map, {-1, 32, 32}, "map");
-  EXPECT_EQ(message_of([&] { check_shape(map, {-1, 224, 224}, "map"); }),
+  EXPECT_EQ(message_of([&] {
+              check_shape(map, {-1, 224, 224}, "map");
+            }),
             "map: expected shape [any, 224, 224], found [1, 32, 32]");
-  EXPECT_EQ(message_of([&] { check_shape(map, {-1, 32}, "map"); }), "map: expected shape [any, 32], found [1, 32, 32]");
+  EXPECT_EQ(message_of([&] {
+              check_shape(map, {-1, 32}, "map");
+            }),
+            "map: expected shape [any, 32], found [1, 32, 32]");
   EXPECT_EQ(message_of([&] { check_shape({}, {2}, "map"); }), "map: expected shape [2], found no tensor");
 }
 
 TEST(TensorView, GoesToATensorAndBackInEveryType) {
-  for (const auto type : {at::kBool, at::kByte, at::kChar, at::kShort, at::kInt, at::kLong, at::kHalf, at::kBFloat16,
-                          at::kFloat, at::kDouble}) {
+  for (const auto type : {at::kBool, at::kByte, at::kChar, at::kShort, at::kInt, at::kLong, at::kHalf,
+                          at::kBFloat16, at::kFloat, at::kDouble}) {
     const auto tensor = torch::arange(24).remainder(2).view({2, 3, 4}).to(type);
     const auto back = tensor_from_view(view_from_tensor(tensor.transpose(0, 1)));
     EXPECT_EQ(back.scalar_type(), type);

@@ -2,7 +2,8 @@
 //
 //   models_probe ARCHITECTURE:WEIGHTS INPUT.npy LOGITS.npy GRADIENT.npy
 //
-// The input (B, 3, H, W) is taken as already normalised; the gradient is that of the sum over the batch of logit 7.
+// The input (B, 3, H, W) is taken as already normalised; the gradient is that of the sum over the batch of
+// logit 7.
 #include <cstdio>
 
 #include "aha/base/error.h"
