@@ -1,0 +1,107 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+
+#include "aha/base/error.h"
+#include "aha/base/files.h"
+#include "aha/data/dataset.h"
+#include "aha/data/prefetch.h"
+#include "aha/image/png.h"
+
+namespace aha {
+namespace {
+
+using testing::HasSubstr;
+
+std::string fresh_folder(const std::string& name) {
+  const std::string folder = testing::TempDir() + "/aha_data_" + name;
+  std::filesystem::remove_all(folder);
+  make_directories(folder);
+  return folder;
+}
+
+Image coloured(uint8_t value) {
+  Image image(4, 3);
+  std::fill(image.rgb.begin(), image.rgb.end(), value);
+  return image;
+}
+
+template <class Body>
+std::string message_of(Body body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Dataset, FolderClassesAreTheSortedSubFolders) {
+  const std::string folder = fresh_folder("folder");
+  for (const char* name : {"zebra", "ant"}) make_directories(folder + "/" + name);
+  write_png(folder + "/zebra/1.png", coloured(10));
+  write_png(folder + "/ant/2.PNG", coloured(20));
+  write_file_atomically(folder + "/ant/notes.txt", "no picture");
+  const auto data = open_dataset("folder:" + folder);
+  ASSERT_EQ(data->size(), 2);
+  EXPECT_EQ(data->class_names(), (std::vector<std::string>{"ant", "zebra"}));
+  EXPECT_EQ(data->label(0), 0);
+  EXPECT_EQ(data->image(0).rgb[0], 20);
+  EXPECT_EQ(data->label(1), 1);
+}
+
+TEST(Dataset, ListPathsAreRelativeToTheFileAndHeaderIsSkipped) {
+  const std::string folder = fresh_folder("list");
+  write_png(folder + "/a.png", coloured(1));
+  write_file_atomically(folder + "/l.csv", "path,label\r\na.png,7\r\n");
+  const auto data = open_dataset("list:" + folder + "/l.csv");
+  ASSERT_EQ(data->size(), 1);
+  EXPECT_EQ(data->label(0), 7);
+  EXPECT_EQ(data->image(0).width, 4);
+  write_file_atomically(folder + "/bad.csv", "a.png,7\na.png;7\n");
+  EXPECT_THAT(message_of([&] { open_dataset("list:" + folder + "/bad.csv"); }), HasSubstr("bad.csv:2: expected path,label"));
+}
+
+TEST(Dataset, SliceKeepsIndicesAndRefusesWhatIsNotThere) {
+  const std::string folder = fresh_folder("slice");
+  std::string list;
+  for (int i = 0; i < 5; ++i) list += "x" + std::to_string(i) + ".png," + std::to_string(i) + "\n";
+  write_file_atomically(folder + "/l.csv", list);
+  const auto part = slice(open_dataset("list:" + folder + "/l.csv"), 2, 2);
+  ASSERT_EQ(part->size(), 2);
+  EXPECT_EQ(part->label(0), 2);
+  EXPECT_THAT(message_of([&] { slice(open_dataset("list:" + folder + "/l.csv"), 5, 1); }), HasSubstr("has 5 examples"));
+}
+
+TEST(Dataset, UnknownKindsAreNamedWithWhatThereIs) {
+  EXPECT_THAT(message_of([] { open_dataset("lst:a.csv"); }), HasSubstr("list:FILE.csv"));
+}
+
+TEST(Prefetch, HandsOutInOrderAndNeverRunsFurtherAheadThanAsked) {
+  std::atomic<int64_t> made{0};
+  int64_t taken = 0;
+  Prefetch<int64_t> source(200, 3, 5, [&](int64_t i) {
+    ++made;
+    return i * i;
+  });
+  while (const auto value = source.next()) {
+    EXPECT_EQ(*value, taken * taken);
+    ++taken;
+    EXPECT_LE(made, taken + 5);
+  }
+  EXPECT_EQ(taken, 200);
+}
+
+TEST(Prefetch, AnExceptionComesAtItsPlace) {
+  Prefetch<int> source(10, 2, 4, [](int64_t i) -> int {
+    if (i == 3) throw input_error("picture {}", i);
+    return 1;
+  });
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(source.next());
+  EXPECT_THAT(message_of([&] { source.next(); }), "picture 3");
+}
+
+}  // namespace
+}  // namespace aha

@@ -1,0 +1,153 @@
+#include "aha/data/dataset.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+
+#include "aha/base/error.h"
+#include "aha/base/files.h"
+#include "aha/data/cifar10.h"
+#include "aha/image/read.h"
+
+namespace aha {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_picture(const fs::path& path) {
+  static constexpr std::array<std::string_view, 4> kExtensions = {".jpg", ".jpeg", ".png", ".webp"};
+  std::string extension = path.extension().string();
+  std::transform(extension.begin(), extension.end(), extension.begin(), [](unsigned char c) { return std::tolower(c); });
+  return std::find(kExtensions.begin(), kExtensions.end(), extension) != kExtensions.end();
+}
+
+std::vector<std::string> pictures_below(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code code;
+  for (fs::recursive_directory_iterator it(folder, fs::directory_options::skip_permission_denied, code), end; it != end && !code;
+       it.increment(code))
+    if (it->is_regular_file(code) && is_picture(it->path())) files.push_back(it->path().string());
+  if (code) throw input_error("{}: cannot list: {}", printable(folder, 300), code.message());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+class FileDataset : public Dataset {
+ public:
+  struct Entry {
+    std::string path;
+    int label;
+  };
+  FileDataset(std::string name, std::vector<Entry> entries, std::vector<std::string> class_names = {})
+      : name_(std::move(name)), entries_(std::move(entries)), class_names_(std::move(class_names)) {}
+
+  std::string name() const override { return name_; }
+  int64_t size() const override { return static_cast<int64_t>(entries_.size()); }
+  Image image(int64_t index) const override { return read_image(entries_.at(index).path); }
+  int label(int64_t index) const override { return entries_.at(index).label; }
+  std::string id(int64_t index) const override { return entries_.at(index).path; }
+  std::vector<std::string> class_names() const override { return class_names_; }
+
+ private:
+  std::string name_;
+  std::vector<Entry> entries_;
+  std::vector<std::string> class_names_;
+};
+
+std::unique_ptr<Dataset> open_folder(const std::string& spec, const std::string& folder) {
+  if (!fs::is_directory(folder)) throw input_error("{}: expected a folder with one sub-folder a class", printable(folder, 300));
+  std::vector<std::string> classes;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.is_directory()) classes.push_back(entry.path().filename().string());
+  std::sort(classes.begin(), classes.end());
+  if (classes.empty()) throw input_error("{}: expected one sub-folder a class, found none", printable(folder, 300));
+  std::vector<FileDataset::Entry> entries;
+  for (size_t c = 0; c < classes.size(); ++c)
+    for (auto& path : pictures_below(folder + "/" + classes[c])) entries.push_back({std::move(path), static_cast<int>(c)});
+  if (entries.empty()) throw input_error("{}: expected JPEG, PNG or WebP pictures, found none", printable(folder, 300));
+  return std::make_unique<FileDataset>(spec, std::move(entries), std::move(classes));
+}
+
+std::unique_ptr<Dataset> open_list(const std::string& spec, const std::string& file) {
+  const std::string text = read_file(file, uint64_t{1} << 30);
+  const fs::path base = fs::path(file).parent_path();
+  std::vector<FileDataset::Entry> entries;
+  size_t line_number = 0;
+  for (size_t begin = 0; begin < text.size();) {
+    size_t end = text.find('\n', begin);
+    if (end == std::string::npos) end = text.size();
+    std::string_view line(text.data() + begin, end - begin);
+    begin = end + 1;
+    ++line_number;
+    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    if (line.empty() || (line_number == 1 && line == "path,label")) continue;
+    const size_t comma = line.rfind(',');
+    int label = -1;
+    const std::string_view number = comma == std::string_view::npos ? "" : line.substr(comma + 1);
+    const auto [at, code] = std::from_chars(number.data(), number.data() + number.size(), label);
+    if (number.empty() || code != std::errc() || at != number.data() + number.size() || label < 0)
+      throw input_error("{}:{}: expected path,label, found '{}'", printable(file, 300), line_number, printable(line));
+    entries.push_back({(base / std::string(line.substr(0, comma))).string(), label});
+  }
+  if (entries.empty()) throw input_error("{}: expected lines path,label, found none", printable(file, 300));
+  return std::make_unique<FileDataset>(spec, std::move(entries));
+}
+
+class SlicedDataset : public Dataset {
+ public:
+  SlicedDataset(std::unique_ptr<Dataset> whole, int64_t skip, int64_t count)
+      : whole_(std::move(whole)), skip_(skip), count_(count) {}
+  std::string name() const override { return whole_->name(); }
+  int64_t size() const override { return count_; }
+  Image image(int64_t index) const override { return whole_->image(skip_ + index); }
+  int label(int64_t index) const override { return whole_->label(skip_ + index); }
+  std::string id(int64_t index) const override { return whole_->id(skip_ + index); }
+  std::vector<std::string> class_names() const override { return whole_->class_names(); }
+
+ private:
+  std::unique_ptr<Dataset> whole_;
+  int64_t skip_, count_;
+};
+
+}  // namespace
+
+std::unique_ptr<Dataset> open_dataset(const std::string& spec) {
+  const size_t colon = spec.find(':');
+  const std::string kind = spec.substr(0, colon), rest = colon == std::string::npos ? "" : spec.substr(colon + 1);
+  const std::vector<std::string> kinds = {"cifar10:sample", "cifar10[:train|test]", "folder:DIR", "list:FILE.csv", "imagenet:DIR[:train|val]"};
+  if (kind == "cifar10") return open_cifar10(rest);
+  if (kind == "folder" && !rest.empty()) return open_folder(spec, rest);
+  if (kind == "list" && !rest.empty()) return open_list(spec, rest);
+  if (kind == "imagenet" && !rest.empty()) {
+    for (const std::string split : {"train", "val"})
+      if (rest.ends_with(":" + split)) return open_folder(spec, rest.substr(0, rest.size() - split.size() - 1) + "/" + split);
+    return open_folder(spec, rest + "/val");
+  }
+  throw unknown_name_error("data set", spec, kinds);
+}
+
+std::unique_ptr<Dataset> slice(std::unique_ptr<Dataset> whole, int64_t skip, int64_t limit) {
+  if (skip < 0 || limit < 0 || skip >= whole->size())
+    throw input_error("--skip {} --limit {}: the data set has {} examples", skip, limit, whole->size());
+  if (skip == 0 && (limit == 0 || limit >= whole->size())) return whole;
+  const int64_t left = whole->size() - skip, count = limit == 0 ? left : std::min(limit, left);
+  return std::make_unique<SlicedDataset>(std::move(whole), skip, count);
+}
+
+std::vector<std::string> picture_files(const std::vector<std::string>& files_and_folders) {
+  std::vector<std::string> out;
+  for (const auto& path : files_and_folders) {
+    std::error_code code;
+    if (!fs::is_directory(path, code)) {
+      out.push_back(path);  // whatever it is: reading it says what is wrong
+      continue;
+    }
+    auto files = pictures_below(path);
+    if (files.empty()) throw input_error("{}: expected JPEG, PNG or WebP pictures in this folder, found none", printable(path, 300));
+    out.insert(out.end(), std::make_move_iterator(files.begin()), std::make_move_iterator(files.end()));
+  }
+  return out;
+}
+
+}  // namespace aha

@@ -1,0 +1,140 @@
+#include "aha/models/vit_engine.h"
+
+#include <gtest/gtest.h>
+
+#include "aha/base/parallel.h"
+
+namespace aha {
+namespace {
+
+VitConfig small_config() {
+  VitConfig c;
+  c.image_size = 32;
+  c.patch = 8;
+  c.width = 64;
+  c.depth = 3;
+  c.heads = 2;
+  c.mlp_hidden = 128;
+  c.classes = 7;
+  return c;
+}
+
+// Random everything, norms and biases too, so that folding them wrongly shows.
+Vit random_network(const VitConfig& config) {
+  Vit network(config);
+  network->initialise(3);
+  const torch::NoGradGuard no_grad;
+  torch::manual_seed(5);
+  for (auto& item : network->named_parameters()) {
+    Tensor p = item.value();
+    if (p.dim() >= 2) p.mul_(4);
+    if (item.key().find("norm") != std::string::npos && item.key().ends_with("weight")) p.copy_(1 + 0.2 * torch::randn_like(p));
+    if (item.key().ends_with("bias")) p.copy_(0.2 * torch::randn_like(p));
+    if (item.key().ends_with("gamma")) p.copy_(0.5 + 0.2 * torch::randn_like(p));
+  }
+  network->eval();
+  return network;
+}
+
+InputSpec input_of(const VitConfig& config) {
+  InputSpec input;
+  input.size = config.image_size;
+  return input;
+}
+
+double relative(const Tensor& found, const Tensor& expected) {
+  return ((found - expected).norm() / expected.norm()).item<double>();
+}
+
+// Float32 sums of a few hundred products: 1e-4 is the promise of --precision f32.
+constexpr double kExact = 1e-4;
+
+class EngineOf : public testing::TestWithParam<std::string> {
+ protected:
+  VitConfig config() const {
+    VitConfig c = small_config();
+    if (GetParam() == "distilled") c.distilled = true;
+    if (GetParam() == "layer_scale_and_registers") c.layer_scale = true, c.registers = 4;
+    if (GetParam() == "odd_grid") c.image_size = 40;
+    return c;
+  }
+};
+
+TEST_P(EngineOf, LogitsAndPixelGradientsEqualLibtorchs) {
+  Vit network = random_network(config());
+  const InputSpec input = input_of(config());
+  FrozenVit engine(frozen_weights_from(network, input), Precision::kF32);
+  torch::manual_seed(1);
+  const Tensor pixels = torch::rand({5, 3, input.size, input.size}), weights = torch::randn({5, 7});
+  Tensor a = pixels.clone().requires_grad_(), b = pixels.clone().requires_grad_();
+  const Tensor expected = network->forward(normalised(a, input)), found = engine.logits(b);
+  EXPECT_LT(relative(found, expected), kExact);
+  EXPECT_TRUE(torch::equal(engine.logits(pixels), found.detach())) << "with and without a gradient";
+  (expected * weights).sum().backward();
+  (found * weights).sum().backward();
+  EXPECT_LT(relative(b.grad(), a.grad()), kExact);
+}
+
+INSTANTIATE_TEST_SUITE_P(Vits, EngineOf, testing::Values("plain", "distilled", "layer_scale_and_registers", "odd_grid"),
+                         [](const auto& info) { return info.param; });
+
+TEST(Engine, AnyThreadsAndAnySplitGiveTheSameBits) {
+  Vit network = random_network(small_config());
+  FrozenVit engine(frozen_weights_from(network, input_of(small_config())), Precision::kF32);
+  torch::manual_seed(2);
+  const Tensor pixels = torch::rand({7, 3, 32, 32});
+  set_threads(1);
+  const Tensor together = engine.logits(pixels);
+  set_threads(3);
+  EXPECT_TRUE(torch::equal(engine.logits(pixels), together));
+  for (int64_t i = 0; i < 7; ++i) EXPECT_TRUE(torch::equal(engine.logits(pixels.slice(0, i, i + 1)), together.slice(0, i, i + 1)));
+  set_threads(0);
+}
+
+TEST(Engine, TokensAfterBlocksEqualLibtorchsTaps) {
+  VitConfig config = small_config();
+  config.rope = true;
+  config.registers = 4;
+  config.layer_scale = true;
+  config.classes = 0;
+  Vit network = random_network(config);
+  const InputSpec input = input_of(config);
+  FrozenVit engine(frozen_weights_from(network, input), Precision::kF32);
+  torch::manual_seed(3);
+  const Tensor pixels = torch::rand({3, 3, 32, 32});
+  Taps taps({"block.0", "block.2"});
+  network->tokens(normalised(pixels, input), &taps);
+  const auto found = engine.tokens_after(pixels, {0, 2});
+  EXPECT_LT(relative(found[0], taps.at("block.0")), kExact);
+  EXPECT_LT(relative(found[1], taps.at("block.2")), kExact);
+}
+
+TEST(Engine, PerturbedProbabilitiesAndTheirGradientEqualTheLongWay) {
+  Vit network = random_network(small_config());
+  const InputSpec input = input_of(small_config());
+  FrozenVit engine(frozen_weights_from(network, input), Precision::kF32);
+  torch::manual_seed(4);
+  constexpr int64_t B = 3, S = 5, K = 9;
+  FrozenVit::Perturbed p;
+  p.pixels = torch::rand({B, 3, 32, 32});
+  p.reference = torch::rand({B, 3, 32, 32});
+  const Tensor cell = (torch::arange(32) * 3 / 32).to(torch::kLong);
+  p.region = (cell.unsqueeze(1) * 3 + cell.unsqueeze(0)).to(torch::kInt32);  // a 3 x 3 grid that cuts patches
+  p.keep = torch::rand({B, S, K});
+  p.classes = torch::tensor({1, 4, 6});
+
+  Tensor keep = p.keep.clone().requires_grad_();
+  const Tensor shown = keep.index_select(2, p.region.flatten().to(torch::kLong)).view({B, S, 1, 32, 32});
+  const Tensor images = p.reference.unsqueeze(1) + shown * (p.pixels - p.reference).unsqueeze(1);  // (B, S, 3, 32, 32)
+  const Tensor probs = torch::softmax(network->forward(normalised(images.flatten(0, 1), input)), 1).view({B, S, -1});
+  const Tensor expected = probs.gather(2, p.classes.view({B, 1, 1}).expand({B, S, 1})).squeeze(2);
+  expected.sum().backward();
+
+  const auto found = engine.perturbed_probabilities(p, true);
+  EXPECT_LT(relative(found.probs, expected), kExact);
+  EXPECT_LT(relative(found.gradient, keep.grad()), kExact);
+  EXPECT_TRUE(torch::equal(engine.perturbed_probabilities(p, false).probs, found.probs));
+}
+
+}  // namespace
+}  // namespace aha
