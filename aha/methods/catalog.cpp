@@ -1,0 +1,93 @@
+#include "aha/methods/catalog.h"
+
+#include "aha/base/error.h"
+#include "aha/base/rng.h"
+#include "aha/methods/map_shape.h"
+#include "aha/methods/records.h"
+#include "aha/methods/target_gradient.h"
+
+namespace aha {
+namespace {
+
+class BlurredMethod : public Method {
+ public:
+  BlurredMethod(std::unique_ptr<Method> inner, double sigma_px)
+      : inner_(std::move(inner)), sigma_px_(sigma_px) {}
+  void prepare(const MethodContext& context) override { inner_->prepare(context); }
+  MethodCost cost() const override { return inner_->cost(); }
+  Tensor maps(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t> streams,
+              const Context& context) override {
+    return blurred_maps(inner_->maps(pixels, classes, streams, context), sigma_px_);
+  }
+
+ private:
+  std::unique_ptr<Method> inner_;
+  double sigma_px_;
+};
+
+const MethodRecord& record_of(const std::string& name) {
+  std::vector<std::string> names;
+  for (const auto& record : method_catalog()) {
+    if (record.name == name) return record;
+    names.push_back(record.name);
+  }
+  throw unknown_name_error("method", name, names);
+}
+
+void check_fit(const MethodRecord& record, const MethodContext& context) {
+  if (record.fits(context)) return;
+  std::vector<std::string> fitting;
+  for (const auto& other : method_catalog())
+    if (other.fits(context)) fitting.push_back(other.name);
+  const auto& info = context.target.info();
+  throw input_error("method {} needs {}, which {} ({}) does not offer; methods that fit it: {}", record.name,
+                    record.needs, info.name, info.architecture, list_some(fitting, fitting.size()));
+}
+
+}  // namespace
+
+const std::vector<MethodRecord>& method_catalog() {
+  static const std::vector<MethodRecord> list = {
+      random_method(),   center_method(),     sobel_method(),
+      gradient_method(), smoothgrad_method(), ig_method(),     gradcam_method(),
+      rollout_method(),  chefer_method(),     legrad_method(), rise_method(),
+  };
+  return list;
+}
+
+std::unique_ptr<Method> make_method(const std::string& spec, const MethodContext& context) {
+  const size_t colon = spec.find(':');
+  const MethodRecord& record = record_of(spec.substr(0, colon));
+  auto method = record.make();
+  double blur_px = 0;
+  Fields fields = method->fields();
+  fields.add("blur", blur_px, "smooth the map with a Gaussian of this standard deviation in pixels; 0 = not")
+      .range(0, 1000);
+  if (colon != std::string::npos)
+    set_all_from_spec(fields, std::string_view(spec).substr(colon + 1), "method " + record.name);
+  check_fit(record, context);
+  method->prepare(context);
+  if (blur_px > 0) return std::make_unique<BlurredMethod>(std::move(method), blur_px);
+  return method;
+}
+
+bool fits_any(const MethodContext&) {
+  return true;
+}
+bool has_attention(const MethodContext& context) {
+  return !attention_taps(context.target).empty();
+}
+bool has_feature_maps(const MethodContext& context) {
+  return !feature_tap(context.target).empty();
+}
+bool has_attention_or_feature_maps(const MethodContext& context) {
+  return has_attention(context) || has_feature_maps(context);
+}
+
+uint64_t picture_stream(std::string_view id) {
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (const unsigned char c : id) hash = (hash ^ c) * 0x100000001b3;
+  return stream_id({hash});
+}
+
+}  // namespace aha

@@ -1,0 +1,83 @@
+// gradcam: Grad-CAM in the form that fits the target.
+//
+// form=features: channels of the feature maps weighted by their mean gradient; a ConvNet's last stage, or a
+// ViT's tokens after norm1 of its last block (after the block itself the patches' gradients are exactly zero:
+// only the class token feeds the head). form=attention, a ViT's default and the paper's tables: class row of
+// the last attention times its gradient, patch by patch. form=pooled: the same with the gradient averaged
+// over the patches of a head first, which is nearer to the original idea.
+#include "aha/base/error.h"
+#include "aha/methods/attention_maps.h"
+#include "aha/methods/cam_maps.h"
+#include "aha/methods/map_shape.h"
+#include "aha/methods/records.h"
+#include "aha/methods/target_gradient.h"
+
+namespace aha {
+namespace {
+
+class GradCam : public Method {
+ public:
+  Fields fields() override {
+    return Fields()
+        .add("form", form_, "auto: attention for a transformer, features for a ConvNet")
+        .choices({"auto", "features", "attention", "pooled"});
+  }
+
+  void prepare(const MethodContext& context) override {
+    target_ = &context.target;
+    const bool transformer = has_attention(context);
+    if (form_ == "auto") form_ = transformer ? "attention" : "features";
+    if (form_ != "features" && !transformer)
+      throw input_error(
+          "method gradcam:form={} needs attention, which {} ({}) does not offer; gradcam:form=features fits "
+          "it",
+          form_, target_->info().name, target_->info().architecture);
+    if (form_ != "features") {
+      tap_ = attention_taps(*target_).back();
+    } else if (transformer) {
+      const std::string attention = attention_taps(*target_).back();
+      tap_ = attention.substr(0, attention.rfind('.')) + ".norm1";
+    } else {
+      tap_ = feature_tap(*target_);
+    }
+  }
+
+  MethodCost cost() const override { return {1, 1}; }
+
+  Tensor maps(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
+              const Context&) override {
+    const auto H = pixels.size(2), W = pixels.size(3);
+    const auto prefix = target_->prefix_tokens();
+    const auto tapped = tapped_gradients(*target_, pixels, classes, {tap_});
+    const auto &a = tapped.values[0], &q = tapped.gradients[0];
+    if (form_ != "features")
+      return enlarged(min_max(grid_from_patches(attention_cam_patches(a, q, prefix, form_ == "pooled"))), H,
+                      W);
+    if (a.dim() == 4) return cam_finished(gradcam_raw(a, q), H, W);
+    return cam_finished(gradcam_raw(maps_from_tokens(a, prefix), maps_from_tokens(q, prefix)), H, W);
+  }
+
+ private:
+  // (B, T, D) -> (B, D, g, g)
+  static Tensor maps_from_tokens(const Tensor& tokens, int64_t prefix) {
+    const auto channels = tokens.slice(1, prefix).transpose(1, 2);  // (B, D, n)
+    const auto grid = grid_from_patches(channels.flatten(0, 1));    // (B * D, g, g)
+    return grid.view({channels.size(0), channels.size(1), grid.size(1), grid.size(2)});
+  }
+
+  Classifier* target_ = nullptr;
+  std::string form_ = "auto", tap_;
+};
+
+}  // namespace
+
+MethodRecord gradcam_method() {
+  return {"gradcam",
+          "feature channels, or the last attention, weighted by their gradient",
+          "Selvaraju et al. 2017, arXiv:1610.02391",
+          "attention or feature maps",
+          has_attention_or_feature_maps,
+          [] { return std::unique_ptr<Method>(new GradCam); }};
+}
+
+}  // namespace aha

@@ -1,0 +1,157 @@
+// Every entry of the catalogue is asked the same questions.
+#include <gtest/gtest.h>
+
+#include "aha/base/error.h"
+#include "aha/methods/catalog.h"
+#include "aha/methods/map_shape.h"
+#include "aha/testing/tiny_targets.h"
+
+namespace aha {
+namespace {
+
+using testing::Counted;
+using testing::LinearTarget;
+
+// Options that make a method cheap; its default where none is needed.
+std::string cheap(const std::string& name) {
+  if (name == "rise") return "rise:masks=40";
+  if (name == "smoothgrad") return "smoothgrad:samples=3";
+  if (name == "ig") return "ig:steps=4";
+  return name;
+}
+
+bool is_random(const std::string& name) {
+  return name == "random" || name == "rise" || name == "smoothgrad";
+}
+
+struct Asked {
+  Tensor pixels, classes;
+  std::vector<uint64_t> streams;
+};
+
+Asked three_pictures(int size) {
+  auto pixels = torch::empty({3, 3, size, size});
+  testing::fill_with_wave(pixels, 5, 0.5);
+  return {pixels + 0.5, torch::tensor({0, 3, 1}, torch::kInt64), {11, 22, 33}};
+}
+
+Tensor maps_of(Method& method, const Asked& asked, uint64_t seed = 0) {
+  Context context;
+  context.seed = seed;
+  return method.maps(asked.pixels, asked.classes, asked.streams, context);
+}
+
+// Chance must show where it plays a part: the mean of equal gradients does not know it.
+template <class Target>
+void ask_all(Counted<Target>& target, bool equal_gradients = false) {
+  const int size = target.info().input.size;
+  const Asked asked = three_pictures(size);
+  for (const auto& record : method_catalog()) {
+    SCOPED_TRACE(record.name + " on " + target.info().name);
+    if (!record.fits({target})) {
+      EXPECT_THROW(make_method(record.name, {target}), Error);
+      continue;
+    }
+    const auto method = make_method(cheap(record.name), {target});
+    target.evaluations = 0;
+    const auto maps = maps_of(*method, asked);
+    EXPECT_EQ(target.evaluations, static_cast<int64_t>(3 * method->cost().forwards));
+    ASSERT_EQ(maps.sizes(), (std::vector<int64_t>{3, size, size}));
+    EXPECT_EQ(maps.dtype(), torch::kFloat32);
+    EXPECT_FALSE(maps.requires_grad());
+    EXPECT_TRUE(maps.isfinite().all().template item<bool>());
+    EXPECT_TRUE(torch::equal(maps, maps_of(*method, asked)));
+    EXPECT_EQ(torch::equal(maps, maps_of(*method, asked, 1)),
+              !is_random(record.name) || (equal_gradients && record.name == "smoothgrad"));
+    // Sums run in another order in another batch: float32 rounding of a few hundred terms.
+    const double tolerance = 1e-4 * maps.abs().max().template item<double>();
+    for (int64_t b = 0; b < 3; ++b) {
+      const Asked one{asked.pixels.slice(0, b, b + 1), asked.classes.slice(0, b, b + 1), {asked.streams[b]}};
+      EXPECT_LE((maps_of(*method, one)[0] - maps[b]).abs().max().template item<double>(), tolerance);
+    }
+    const auto blurred = make_method(cheap(record.name) + ":blur=1.5", {target});
+    EXPECT_TRUE(torch::allclose(maps_of(*blurred, asked), blurred_maps(maps, 1.5)));
+  }
+}
+
+TEST(Catalog, EveryMethodBehavesOnATransformer) {
+  Counted<VitClassifier> target(testing::tiny_vit(), testing::plain_info("tiny_vit", 16));
+  ask_all(target);
+}
+
+TEST(Catalog, EveryMethodBehavesOnAConvNet) {
+  Counted<ConvNextClassifier> target(testing::tiny_convnext(), testing::plain_info("tiny_convnext", 16));
+  ask_all(target);
+}
+
+TEST(Catalog, EveryMethodBehavesOnAClosedBox) {
+  Counted<LinearTarget> target;
+  ask_all(target, true);
+}
+
+TEST(Catalog, MethodsThatReadTheClassGiveEachClassItsOwnMap) {
+  VitClassifier target(testing::tiny_vit(), testing::plain_info("tiny_vit", 16));
+  const Asked asked = three_pictures(16);
+  Asked other = asked;
+  other.classes = torch::tensor({4, 4, 4}, torch::kInt64);
+  for (const std::string name : {"gradient", "smoothgrad", "ig", "gradcam", "chefer", "legrad", "rise"}) {
+    const auto method = make_method(cheap(name), {target});
+    EXPECT_FALSE(torch::allclose(maps_of(*method, asked), maps_of(*method, other))) << name;
+  }
+}
+
+TEST(Catalog, LinearTargetsAreExplainedExactly) {
+  LinearTarget target;
+  const Asked asked = three_pictures(8);
+  const auto rows = target.weights.index_select(0, asked.classes);  // (B, 3, H, W)
+  const auto slope = rows.abs().amax(1);
+  EXPECT_TRUE(torch::allclose(maps_of(*make_method("gradient", {target}), asked), slope, 1e-5, 1e-6));
+  EXPECT_TRUE(
+      torch::allclose(maps_of(*make_method("smoothgrad:samples=5", {target}), asked), slope, 1e-5, 1e-6));
+  const auto x = normalised(asked.pixels, target.info().input);
+  EXPECT_TRUE(torch::allclose(maps_of(*make_method("ig:steps=3:signed=true", {target}), asked),
+                              (rows * x).sum(1), 1e-4, 1e-5));
+  // Completeness: the evidence sums to the logit's distance from the baseline.
+  const auto black = normalised(torch::zeros_like(asked.pixels), target.info().input);
+  const auto evidence =
+      maps_of(*make_method("ig:steps=3:signed=true:baseline=black", {target}), asked).sum({1, 2});
+  EXPECT_TRUE(torch::allclose(evidence, (rows * (x - black)).sum({1, 2, 3}), 1e-4, 1e-3));
+}
+
+TEST(Catalog, RiseFindsThePlantedPixels) {
+  LinearTarget target(8, 2);
+  target.weights.zero_();
+  target.weights[0].slice(1, 4, 6).slice(2, 2, 4).fill_(1);  // class 0 is the brightness of four pixels
+  const Asked one{torch::ones({1, 3, 8, 8}), torch::zeros({1}, torch::kInt64), {5}};
+  const auto map = maps_of(*make_method("rise:masks=1000:cells=4", {target}), one)[0];
+  const int64_t best = map.argmax().item<int64_t>(), y = best / 8, x = best % 8;
+  EXPECT_TRUE(y >= 3 && y <= 6 && x >= 1 && x <= 4)
+      << "found (" << y << ", " << x << ")";  // within a cell's half
+}
+
+TEST(Catalog, RefusalsSayWhatIsMissingAndWhatFits) {
+  LinearTarget target;
+  const auto message = [&](const std::string& spec) -> std::string {
+    try {
+      make_method(spec, {target});
+    } catch (const Error& error) {
+      EXPECT_EQ(error.exit_code(), 2);
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(message("rollout").find("needs attention"), std::string::npos);
+  EXPECT_NE(message("rollout").find("smoothgrad"), std::string::npos);
+  EXPECT_NE(message("gradcm").find("gradcam"), std::string::npos);
+  EXPECT_NE(message("ig:stps=3").find("stps"), std::string::npos);
+  EXPECT_NE(message("ig:steps=-3").find("steps"), std::string::npos);
+  EXPECT_NE(message("ig:space=attention").find("needs attention"), std::string::npos);
+}
+
+TEST(PictureStream, DependsOnTheName) {
+  EXPECT_EQ(picture_stream("a.jpg"), picture_stream("a.jpg"));
+  EXPECT_NE(picture_stream("a.jpg"), picture_stream("b.jpg"));
+}
+
+}  // namespace
+}  // namespace aha
