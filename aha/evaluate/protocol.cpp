@@ -1,0 +1,85 @@
+#include "aha/evaluate/protocol.h"
+
+#include <toml++/toml.h>
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <source_location>
+#include <sstream>
+
+#include "aha/base/error.h"
+#include "aha/base/files.h"
+
+namespace aha {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path protocols_folder() {
+  if (const char* set = std::getenv("AHA_PROTOCOLS")) return set;
+  std::error_code error;
+  const auto installed =
+      fs::read_symlink("/proc/self/exe", error).parent_path().parent_path() / "share" / "aha" / "protocols";
+  if (!error && fs::is_directory(installed, error)) return installed;
+  return fs::path(std::source_location::current().file_name()).parent_path().parent_path().parent_path() /
+         "protocols";
+}
+
+nlohmann::json json_from_toml(const std::string& path) {
+  const std::string text = read_file(path, 1 << 20);
+  try {
+    std::ostringstream out;
+    out << toml::json_formatter{toml::parse(text, path)};
+    return nlohmann::json::parse(out.str());
+  } catch (const toml::parse_error& error) {
+    throw input_error("{}:{}: not TOML: {}", path, error.source().begin.line,
+                      std::string(error.description()));
+  }
+}
+
+}  // namespace
+
+Fields fields(Protocol& p) {
+  return Fields()
+      .add("summary", p.summary, "one line")
+      .add("steps", p.steps, "equal shares in which the pixels are removed")
+      .range(2, 100000)
+      .add("area", p.area, "how a curve becomes a number")
+      .choices({"auc10", "mean_k", "trapezoid"})
+      .add("ties", p.ties, "which of equal pixels goes first")
+      .choices({"index", "reverse", "jitter"})
+      .add("references", p.references, "what replaces removed pixels")
+      .choices({"black", "mean", "blur"});
+}
+
+std::vector<std::string> protocol_names() {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(protocols_folder(), error))
+    if (entry.path().extension() == ".toml") names.push_back(entry.path().stem().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Protocol protocol_named(const std::string& name) {
+  const auto names = protocol_names();
+  if (std::find(names.begin(), names.end(), name) == names.end())
+    throw unknown_name_error("protocol", name, names);
+  return protocol_from_file((protocols_folder() / (name + ".toml")).string());
+}
+
+Protocol protocol_from_file(const std::string& path) {
+  Protocol protocol;
+  protocol.name = fs::path(path).stem().string();
+  set_all_from_json(fields(protocol), json_from_toml(path), path);
+  if (protocol.area == "auc10" && protocol.steps != 10)
+    throw input_error("{}: expected steps = 10 with area = \"auc10\", found {}", path, protocol.steps);
+  if (protocol.references.empty()) throw input_error("{}: expected one reference or more, found none", path);
+  return protocol;
+}
+
+SweepOptions sweep_options(const Protocol& protocol) {
+  return {protocol.steps, area_rule_from_text(protocol.area), tie_rule_from_name(protocol.ties)};
+}
+
+}  // namespace aha

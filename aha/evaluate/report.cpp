@@ -1,0 +1,179 @@
+#include "aha/evaluate/report.h"
+
+#include <filesystem>
+
+#include "aha/base/files.h"
+#include "aha/evaluate/curves_svg.h"
+#include "aha/evaluate/table.h"
+#include "aha/image/base64.h"
+#include "aha/image/heatmap.h"
+#include "aha/image/npy.h"
+#include "aha/image/png.h"
+#include "aha/image/read.h"
+
+namespace aha {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kStyle = R"(
+body{font:15px/1.5 system-ui,sans-serif;color:#222;background:#fff;max-width:1200px;margin:2rem auto;padding:0 1rem}
+h1{font-size:1.5rem} h2{font-size:1.2rem;margin-top:2rem}
+table{border-collapse:collapse;margin:1rem 0} th,td{padding:.3rem .7rem;border-bottom:1px solid #ddd;text-align:right;white-space:nowrap}
+th:first-child,td:first-child{text-align:left} td small{color:#777} .best{font-weight:bold}
+.wide{overflow-x:auto} .grid td{text-align:center;padding:2px;border:0} .grid th{border:0;font-weight:normal;font-size:.8rem}
+.grid img{width:112px;height:112px;image-rendering:auto;display:block} .swatch{display:inline-block;width:.8em;height:.8em;margin-right:.4em}
+.note{background:#fff8e1;border-left:4px solid #e69f00;padding:.4rem .8rem;margin:.3rem 0} pre{background:#f6f6f6;padding:1rem;overflow-x:auto;font-size:.8rem}
+)";
+
+std::string png_uri(const Image& image) {
+  const std::string bytes = png_bytes(image);
+  return "data:image/png;base64," + base64(std::as_bytes(std::span(bytes)));
+}
+
+std::string metric_table(const Evaluation& e, const std::string& explained) {
+  const Summary& s = e.summary;
+  std::string out = "<div class=\"wide\"><table><tr><th>method</th>";
+  for (const auto& metric : s.metrics)
+    out += fmt::format("<th title=\"{}\">{} {}</th>", escaped(metric.summary), escaped(metric.name),
+                       up_or_down(metric));
+  out += "<th>time</th><th>target passes</th><th>ties</th></tr>\n";
+  const auto rows = ranked_rows(s, explained);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto& row = *rows[i];
+    out += fmt::format("<tr><td><span class=\"swatch\" style=\"background:{}\"></span>{}</td>",
+                       method_colour(i), escaped(row.method));
+    for (const auto& metric : s.metrics) {
+      const auto& m = row.metrics.at(metric.name);
+      std::string per_reference;
+      for (const auto& reference : s.references)
+        per_reference += fmt::format("{} {:.4f}  ", reference, m.per_reference.at(reference));
+      bool best = true;
+      for (const auto* other : rows)
+        best = best && (metric.higher_is_better ? 1 : -1) *
+                               (other->metrics.at(metric.name).value.mean - m.value.mean) <=
+                           0;
+      out +=
+          fmt::format("<td{} title=\"{}\">{:.4f} <small>[{:.4f}, {:.4f}]</small></td>",
+                      best ? " class=\"best\"" : "", per_reference, m.value.mean, m.value.low, m.value.high);
+    }
+    out += fmt::format("<td>{}</td><td>{}</td><td>{:.1f} %</td></tr>\n", seconds_text(row.timing),
+                       cost_text(row), 100 * row.tie_rate);
+  }
+  return out + "</table></div>\n";
+}
+
+std::string reference_table(const Evaluation& e, const std::string& explained) {
+  const Summary& s = e.summary;
+  std::string out = "<div class=\"wide\"><table><tr><th>method</th>";
+  for (const auto& metric : s.metrics)
+    for (const auto& reference : s.references)
+      out += fmt::format("<th>{} {}<br><small>{}</small></th>", metric.name, up_or_down(metric), reference);
+  out += "</tr>\n";
+  for (const auto* row : ranked_rows(s, explained)) {
+    out += fmt::format("<tr><td>{}</td>", escaped(row->method));
+    for (const auto& metric : s.metrics)
+      for (const auto& reference : s.references)
+        out += fmt::format("<td>{:.4f}</td>", row->metrics.at(metric.name).per_reference.at(reference));
+    out += "</tr>\n";
+  }
+  return out + "</table></div>\n";
+}
+
+std::string rival_table(const Evaluation& e, const std::string& explained) {
+  const Summary& s = e.summary;
+  std::string out =
+      "<div class=\"wide\"><table><tr><th>method</th><th>metric</th><th>best "
+      "rival</th><th>difference</th><th>p (Holm)</th><th>wins</th><th>detectable</th></tr>\n";
+  for (const auto* row : ranked_rows(s, explained))
+    for (const auto& metric : s.metrics) {
+      const auto& m = row->metrics.at(metric.name);
+      if (metric.parts.empty() && s.metrics.size() > 2) continue;
+      const auto& d = m.difference;
+      out += fmt::format(
+          "<tr><td>{}</td><td>{} {}</td><td>{}</td><td>{:+.4f} <small>[{:+.4f}, "
+          "{:+.4f}]</small></td><td>{:.4f}</td><td>{:.0f} %</td><td>{:.4f}</td></tr>\n",
+          escaped(row->method), metric.name, up_or_down(metric), escaped(m.rival), d.difference.mean,
+          d.difference.low, d.difference.high, m.corrected_p, 100 * d.win_rate, m.detectable);
+    }
+  return out + "</table></div>\n";
+}
+
+// One line a picture: itself, then every method's map over it, best method first.
+std::string picture_grid(const Evaluation& e, const std::string& out_folder) {
+  const auto rows = ranked_rows(e.summary, e.summary.explained[0]);
+  std::string out = "<div class=\"wide\"><table class=\"grid\"><tr><th></th>";
+  for (const auto* row : rows) out += fmt::format("<th>{}</th>", escaped(row->method));
+  out += "</tr>\n";
+  for (int64_t i = 0; fs::exists(picture_file(out_folder, i)); ++i) {
+    const Image picture = read_image(picture_file(out_folder, i));
+    out += fmt::format("<tr><td><img alt=\"picture {}\" src=\"{}\"></td>", i, png_uri(picture));
+    for (const auto* row : rows) {
+      const std::string file = map_file(out_folder, i, row->method);
+      out += "<td>";
+      if (fs::exists(file)) {
+        const NpyArray map = read_npy(file);
+        const Image heat = overlay(picture, map.values, static_cast<int>(map.shape.at(1)),
+                                   static_cast<int>(map.shape.at(0)));
+        out += fmt::format("<img alt=\"{}\" src=\"{}\">", escaped(row->method), png_uri(heat));
+      }
+      out += "</td>";
+    }
+    out += "</tr>\n";
+  }
+  return out + "</table></div>\n";
+}
+
+}  // namespace
+
+std::string report_html(const Evaluation& e, const std::string& out_folder) {
+  const Summary& s = e.summary;
+  const std::string target = e.settings["target"]["name"], data = e.settings["data"],
+                    protocol = e.settings["protocol"]["name"];
+  std::string out = fmt::format(
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
+      "content=\"width=device-width\">"
+      "<title>{0} on {1}</title><style>{2}</style></head><body>\n<h1>Explanations of {0} on {1}</h1>\n"
+      "<p>{3} of {4} pictures, protocol <b>{5}</b>, mean over the references {6}; 95 % bootstrap intervals "
+      "over pictures in brackets. "
+      "Time: one picture a batch, after a warm-up. F, B: forward and backward passes of the target a "
+      "map.</p>\n",
+      escaped(target), escaped(data), kStyle, s.pictures.size(), s.asked, escaped(protocol),
+      fmt::join(s.references, ", "));
+  for (const auto& warning : s.warnings) out += "<p class=\"note\">" + escaped(warning) + "</p>\n";
+  for (const auto& explained : s.explained) {
+    out += fmt::format("<h2>Explaining the {} class</h2>\n", explained == "predicted" ? "predicted" : "true");
+    out += metric_table(e, explained);
+    out += "<div class=\"wide\">" + curves_svg(e, explained) + "</div>\n";
+    if (s.methods.size() > 1)
+      out += "<details open><summary>Each method against its best rival, paired by picture</summary>" +
+             rival_table(e, explained) + "</details>\n";
+    out +=
+        "<details><summary>Each reference apart</summary>" + reference_table(e, explained) + "</details>\n";
+  }
+  if (fs::exists(picture_file(out_folder, 0))) out += "<h2>Pictures</h2>\n" + picture_grid(e, out_folder);
+  out += "<h2>Settings</h2>\n<pre>" + escaped(e.settings.dump(2)) + "</pre>\n</body></html>\n";
+  return out;
+}
+
+std::vector<std::string> write_results(const Evaluation& e, const std::string& out) {
+  const auto json = results_json(e).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  const std::vector<std::pair<std::string, std::string>> files = {
+      {"results.json", json},
+      {"results.csv", results_csv(e)},
+      {"per_image.csv", per_image_csv(e)},
+      {"table.md", table_markdown(e)},
+      {"table.tex", table_latex(e)},
+      {"curves.csv", curves_csv(e)},
+      {"curves.svg", curves_svg(e, e.summary.explained[0])},
+      {"report.html", report_html(e, out)},
+  };
+  std::vector<std::string> written;
+  for (const auto& [name, content] : files) {
+    written.push_back((fs::path(out) / name).string());
+    write_file_atomically(written.back(), content);
+  }
+  return written;
+}
+
+}  // namespace aha

@@ -1,0 +1,17 @@
+// Everything an evaluation leaves in its folder: results.json, results.csv, per_image.csv, table.md,
+// table.tex, curves.csv, curves.svg and report.html, one page that needs neither network nor scripts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "aha/evaluate/evaluate.h"
+
+namespace aha {
+
+std::string report_html(const Evaluation& evaluation, const std::string& out);
+
+// Returns the files written.
+std::vector<std::string> write_results(const Evaluation& evaluation, const std::string& out);
+
+}  // namespace aha

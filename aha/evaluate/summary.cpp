@@ -1,0 +1,209 @@
+#include "aha/evaluate/summary.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "aha/base/error.h"
+
+namespace aha {
+namespace {
+
+const Row& row_of(const RowStore& rows, const std::string& picture, const std::string& method,
+                  const std::string& explained) {
+  const Row* row = rows.find(picture, method, explained);
+  if (!row) throw work_error("no row of {} for {} ({} class)", method, picture, explained);
+  return *row;
+}
+
+// Pictures that every method explained; the others are counted by the first reason.
+std::vector<std::string> common_pictures(const RowStore& rows, const SummaryOptions& o,
+                                         std::map<std::string, int64_t>& left_out) {
+  std::vector<std::string> common;
+  for (const auto& picture : o.pictures) {
+    std::string reason;
+    for (const auto& explained : o.explained)
+      for (const auto& method : o.methods)
+        if (const Row& row = row_of(rows, picture, method, explained); reason.empty() && row.state != "ok")
+          reason = method + ": " + row.state;
+    if (reason.empty())
+      common.push_back(picture);
+    else
+      ++left_out[reason];
+  }
+  return common;
+}
+
+void add_to(std::vector<double>& sum, const std::vector<double>& values, double weight) {
+  sum.resize(values.size());
+  for (size_t i = 0; i < values.size(); ++i) sum[i] += weight * values[i];
+}
+
+void add_to(SweepCurves& sum, const SweepCurves& c, double weight) {
+  add_to(sum.top, c.top, weight);
+  add_to(sum.bottom, c.bottom, weight);
+  add_to(sum.top_hits, c.top_hits, weight);
+  add_to(sum.bottom_hits, c.bottom_hits, weight);
+}
+
+MethodSummary method_summary(const RowStore& rows, const SummaryOptions& o,
+                             const std::vector<std::string>& pictures, const std::string& method,
+                             const std::string& explained) {
+  MethodSummary out;
+  out.method = method;
+  out.explained = explained;
+  if (const Timing* timing = rows.timing(method)) out.timing = *timing;
+  if (const auto cost = o.cost.find(method); cost != o.cost.end())
+    std::tie(out.forwards, out.backwards) = cost->second;
+  for (const auto& picture : o.pictures)
+    out.unusable += row_of(rows, picture, method, explained).state != "ok";
+  const double n = static_cast<double>(pictures.size()), R = static_cast<double>(o.references.size());
+  for (const auto& picture : pictures) {
+    const Row& row = row_of(rows, picture, method, explained);
+    out.tie_rate += row.tie_rate / n;
+    for (const auto& reference : o.references) {
+      const SweepCurves& c = row.curves.at(reference);
+      add_to(out.curves[reference], c, 1 / n);
+      add_to(out.mean_curves, c, 1 / (n * R));
+    }
+    for (const auto& metric : o.metrics) {
+      double sum = 0;
+      for (const auto& reference : o.references) {
+        const double value = metric.of(row.curves.at(reference), o.rule);
+        sum += value;
+        out.metrics[metric.name].per_reference[reference] += value / n;
+      }
+      out.metrics[metric.name].per_picture.push_back(sum / R);
+    }
+  }
+  for (auto& [name, metric] : out.metrics) metric.value = bootstrap(metric.per_picture, o.seed);
+  return out;
+}
+
+// Each method against the best other one, by the metric's own direction.
+void compare(std::vector<MethodSummary*> rows, const MetricRecord& metric, uint64_t seed) {
+  if (rows.size() < 2) return;
+  const double sign = metric.higher_is_better ? 1 : -1;
+  const auto mean_of = [&](const MethodSummary* row) {
+    return sign * row->metrics.at(metric.name).value.mean;
+  };
+  for (MethodSummary* row : rows) {
+    const MethodSummary* best = nullptr;
+    for (const MethodSummary* other : rows)
+      if (other != row && (!best || mean_of(other) > mean_of(best))) best = other;
+    MetricSummary& mine = row->metrics.at(metric.name);
+    const auto& theirs = best->metrics.at(metric.name).per_picture;
+    mine.rival = best->method;
+    mine.difference = paired_difference(mine.per_picture, theirs, seed);
+    if (!metric.higher_is_better) mine.difference.win_rate = 1 - mine.difference.win_rate;
+    std::vector<double> differences(theirs.size());
+    for (size_t i = 0; i < theirs.size(); ++i) differences[i] = mine.per_picture[i] - theirs[i];
+    constexpr double kPower = 1.959964 + 0.841621;  // normal quantiles of 97.5 % and 80 %
+    mine.detectable = kPower * standard_deviation(differences) /
+                      std::sqrt(static_cast<double>(std::max<size_t>(1, theirs.size())));
+  }
+  std::sort(rows.begin(), rows.end(), [&](auto* a, auto* b) {
+    return a->metrics.at(metric.name).difference.p_value < b->metrics.at(metric.name).difference.p_value;
+  });
+  double floor = 0;
+  for (size_t i = 0; i < rows.size();
+       ++i) {  // Holm: the smallest p times m, the next times m - 1, never falling
+    auto& mine = rows[i]->metrics.at(metric.name);
+    floor = std::max(floor, std::min(1.0, mine.difference.p_value * static_cast<double>(rows.size() - i)));
+    mine.corrected_p = floor;
+  }
+}
+
+double agreement(const std::vector<MethodSummary*>& rows, const std::string& metric,
+                 const std::vector<std::string>& references) {
+  double sum = 0;
+  int pairs = 0;
+  for (size_t i = 0; i < references.size(); ++i)
+    for (size_t j = i + 1; j < references.size(); ++j, ++pairs) {
+      std::vector<double> a, b;
+      for (const auto* row : rows) {
+        a.push_back(row->metrics.at(metric).per_reference.at(references[i]));
+        b.push_back(row->metrics.at(metric).per_reference.at(references[j]));
+      }
+      sum += kendall_tau(a, b);
+    }
+  return pairs ? sum / pairs : 1;
+}
+
+void find_leaks(const RowStore& rows, const SummaryOptions& o, Summary& s) {
+  for (const auto& reference : o.references) {
+    int64_t leaking = 0;
+    for (const auto& picture : s.pictures)
+      leaking += row_of(rows, picture, o.methods[0], o.explained[0]).replaced.at(reference) > kLeak;
+    s.leaks[reference] =
+        s.pictures.empty() ? 0 : static_cast<double>(leaking) / static_cast<double>(s.pictures.size());
+  }
+}
+
+void warn(Summary& s) {
+  for (const auto& [reason, count] : s.left_out)
+    s.warnings.push_back(
+        fmt::format("{} of {} pictures left out for all methods: map of {}", count, s.asked, reason));
+  for (const auto& [reference, share] : s.leaks)
+    if (share > 0)
+      s.warnings.push_back(fmt::format("{:.1f} % of the {} references keep the class above {}", 100 * share,
+                                       reference, kLeak));
+  for (const auto& row : s.rows)
+    if (row.tie_rate > 0.1)
+      s.warnings.push_back(fmt::format("{} ({}): {:.0f} % of the pixels share their score with another",
+                                       row.method, row.explained, 100 * row.tie_rate));
+  for (const auto& [explained, metrics] : s.agreement)
+    for (const auto& [metric, tau] : metrics)
+      if (tau < 1)
+        s.warnings.push_back(fmt::format(
+            "{} ({}): the order of the methods is not stable over the references, Kendall tau {:.2f}", metric,
+            explained, tau));
+  if (!s.pictures.empty() && s.pictures.size() < 30)
+    s.warnings.push_back(
+        fmt::format("only {} pictures: intervals of so few are too narrow", s.pictures.size()));
+}
+
+}  // namespace
+
+double kendall_tau(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0;
+  int pairs = 0;
+  for (size_t i = 0; i < a.size(); ++i)
+    for (size_t j = i + 1; j < a.size(); ++j, ++pairs) {
+      const double product = (a[i] - a[j]) * (b[i] - b[j]);
+      sum += product > 0 ? 1 : product < 0 ? -1 : 0;
+    }
+  return pairs ? sum / pairs : 1;
+}
+
+const MethodSummary& Summary::row(const std::string& method, const std::string& wanted) const {
+  for (const auto& row : rows)
+    if (row.method == method && row.explained == wanted) return row;
+  throw input_error("no row of method {} for the {} class", method, wanted);
+}
+
+Summary summarise(const RowStore& rows, const SummaryOptions& o) {
+  Summary s;
+  s.methods = o.methods, s.explained = o.explained, s.references = o.references, s.metrics = o.metrics;
+  s.asked = static_cast<int64_t>(o.pictures.size());
+  s.pictures = common_pictures(rows, o, s.left_out);
+  if (s.pictures.empty())
+    throw work_error("none of the {} pictures could be explained by every method", s.asked);
+  for (const auto& explained : o.explained)
+    for (const auto& method : o.methods)
+      s.rows.push_back(method_summary(rows, o, s.pictures, method, explained));
+  for (const auto& explained : o.explained) {
+    std::vector<MethodSummary*> same_class;
+    for (auto& row : s.rows)
+      if (row.explained == explained) same_class.push_back(&row);
+    for (const auto& metric : o.metrics) {
+      compare(same_class, metric, o.seed);
+      if (same_class.size() > 1)
+        s.agreement[explained][metric.name] = agreement(same_class, metric.name, o.references);
+    }
+  }
+  find_leaks(rows, o, s);
+  warn(s);
+  return s;
+}
+
+}  // namespace aha

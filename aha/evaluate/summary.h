@@ -1,0 +1,71 @@
+// From rows to statements: means with intervals, differences with p values, and what to be careful about.
+//
+// Only pictures that every method could explain count, so that all means are over the same set; how many were
+// left out, and why, is part of the result. Each metric of a picture is the mean over the references.
+// Differences are paired by picture.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "aha/base/stats.h"
+#include "aha/evaluate/row_store.h"
+#include "aha/metrics/catalog.h"
+
+namespace aha {
+
+struct MetricSummary {
+  Interval value;                               // 95 % bootstrap over pictures
+  std::map<std::string, double> per_reference;  // means
+  std::vector<double> per_picture;              // in the order of the common pictures
+  // Against the best other method of the same explained class; empty where there is none.
+  std::string rival;
+  PairedDifference difference;
+  double corrected_p = 1;  // Holm over the methods
+  double detectable = 0;   // difference found with 80 % power at this number of pictures, two-sided 5 %
+};
+
+struct MethodSummary {
+  std::string method, explained;
+  std::map<std::string, MetricSummary> metrics;
+  std::map<std::string, SweepCurves> curves;  // means over pictures, by reference
+  SweepCurves mean_curves;                    // and over the references
+  double tie_rate = 0;
+  int64_t unusable = 0;  // constant or not finite maps
+  Timing timing;
+  double forwards = 0, backwards = 0;
+};
+
+struct Summary {
+  std::vector<std::string> methods, explained, references, pictures;  // pictures: the common ones
+  std::vector<MetricRecord> metrics;
+  std::vector<MethodSummary> rows;          // explained classes outer, methods inner, in the order asked for
+  int64_t asked = 0;                        // pictures
+  std::map<std::string, int64_t> left_out;  // by reason, "gradcam: constant"
+  std::map<std::string, std::map<std::string, double>>
+      agreement;  // [explained][metric]: mean Kendall tau of the methods' order between references
+  std::map<std::string, double>
+      leaks;  // by reference: share of pictures whose replacement keeps the class above kLeak
+  std::vector<std::string> warnings;
+
+  const MethodSummary& row(const std::string& method, const std::string& explained) const;
+};
+
+constexpr double kLeak = 0.05;
+
+struct SummaryOptions {
+  std::vector<std::string> methods, explained, references, pictures;
+  std::vector<MetricRecord> metrics;
+  AreaRule rule = AreaRule::kAuc10;
+  uint64_t seed = 0;
+  std::map<std::string, std::pair<double, double>> cost;  // [method]: forwards and backwards of the target
+};
+
+// Every row must be there.
+Summary summarise(const RowStore& rows, const SummaryOptions& options);
+
+// Kendall's tau-a of two lists of values; 1 = the same order.
+double kendall_tau(const std::vector<double>& a, const std::vector<double>& b);
+
+}  // namespace aha

@@ -1,0 +1,26 @@
+// The tables of an evaluation as text: JSON for programs, CSV for spreadsheets, Markdown for people, LaTeX
+// for papers.
+#pragma once
+
+#include <string>
+
+#include "aha/evaluate/evaluate.h"
+
+namespace aha {
+
+nlohmann::json results_json(const Evaluation& evaluation);
+std::string results_csv(const Evaluation& evaluation);    // one line a method, class and metric
+std::string per_image_csv(const Evaluation& evaluation);  // one line a picture, method and class
+std::string curves_csv(const Evaluation& evaluation);     // one line a method, class, reference and point
+std::string table_markdown(const Evaluation& evaluation);
+std::string table_latex(const Evaluation& evaluation);
+
+// Best first by the last difference asked for, or else by the last metric: one order for tables, curves and
+// pictures.
+std::vector<const MethodSummary*> ranked_rows(const Summary& summary, const std::string& explained);
+
+std::string up_or_down(const MetricRecord& metric);  // an arrow to where it is better
+std::string cost_text(const MethodSummary& row);     // "20 F + 20 B"
+std::string seconds_text(const Timing& timing);      // "12.3 ms", "" where not timed
+
+}  // namespace aha
