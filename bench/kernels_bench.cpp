@@ -1,5 +1,7 @@
-// kernels_bench [--set NAME] [--problems FOLDER] [--seconds S]: GFLOP/s of products and attention on one thread, for every kernel set that runs here, beside the raw peak
-// of the multiplier (tiles, or fused multiply-adds in registers) measured in the same minute. Times are CPU times, the best of many: machines are shared.
+// kernels_bench [--set NAME] [--problems FOLDER] [--seconds S]: GFLOP/s of products and attention on one
+// thread, for every kernel set that runs here, beside the raw peak of the multiplier (tiles, or fused
+// multiply-adds in registers) measured in the same minute. Times are CPU times, the best of many: machines
+// are shared.
 #include <time.h>
 
 #include <cstring>
@@ -47,14 +49,16 @@ struct Problem {
 
 std::vector<Problem> problems_in(const std::string& path, int count) {
   std::ifstream file(path);
-  if (!file) throw input_error("{}: cannot be read; run from the source folder or say --problems FOLDER", path);
+  if (!file)
+    throw input_error("{}: cannot be read; run from the source folder or say --problems FOLDER", path);
   std::vector<Problem> problems;
   for (std::string line; std::getline(file, line);) {
     if (line.empty() || line[0] == '#') continue;
     std::istringstream words(line);
     Problem p;
     for (int64_t size; static_cast<int>(p.sizes.size()) < count && words >> size;) p.sizes.push_back(size);
-    if (static_cast<int>(p.sizes.size()) < count) throw input_error("{}: expected {} sizes, found '{}'", path, count, line);
+    if (static_cast<int>(p.sizes.size()) < count)
+      throw input_error("{}: expected {} sizes, found '{}'", path, count, line);
     std::getline(words >> std::ws, p.what);
     problems.push_back(p);
   }
@@ -68,9 +72,11 @@ std::vector<float> random_floats(int64_t n, float scale) {
   return values;
 }
 
-// A product small enough to stay in the first level cache, without its epilogue's memory: as near to the multiplier as the contract allows.
+// A product small enough to stay in the first level cache, without its epilogue's memory: as near to the
+// multiplier as the contract allows.
 double peak_of(const KernelSet& kernels, const Bench& bench) {
-  const int64_t rows = kernels.format == Format::kF32 ? 14 : 32, inputs = kernels.format == Format::kF32 ? 256 : 384, outputs = 32;
+  const int64_t rows = kernels.format == Format::kF32 ? 14 : 32,
+                inputs = kernels.format == Format::kF32 ? 256 : 384, outputs = 32;
   const Activations x(kernels.format, rows, inputs);
   const auto weights = random_floats(outputs * inputs, 1);
   const auto w = PackedWeights::forward(kernels.format, weights.data(), outputs, inputs);
@@ -83,7 +89,8 @@ double peak_of(const KernelSet& kernels, const Bench& bench) {
 }
 
 void bench_gemm(const KernelSet& kernels, const Bench& bench, const std::string& folder, double peak) {
-  fmt::print("{:>6} {:>5} {:>5} | {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} | {:>6}\n", "rows", "K", "N", "store", "add", "operand", "gelu", "gelu+d", "scale", "share");
+  fmt::print("{:>6} {:>5} {:>5} | {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} | {:>6}\n", "rows", "K", "N", "store",
+             "add", "operand", "gelu", "gelu+d", "scale", "share");
   for (const Problem& p : problems_in(folder + "/gemm.txt", 3)) {
     const int64_t rows = p.sizes[0], k = p.sizes[1], n = p.sizes[2];
     const auto weights = random_floats(n * k, 0.03f);
@@ -96,36 +103,44 @@ void bench_gemm(const KernelSet& kernels, const Bench& bench, const std::string&
     std::vector<float> floats(rows * w.padded_outputs());
     const int64_t stride = w.padded_outputs();
     std::vector<double> speeds;
-    for (const Epilogue& e : std::initializer_list<Epilogue>{StoreRows{floats.data(), stride, bias.data()}, AddToRows{floats.data(), stride, bias.data()},
-                                                              StoreActivations{&out, bias.data()}, GeluToActivations{&out, bias.data(), nullptr},
-                                                              GeluToActivations{&out, bias.data(), &derivative}, ScaleToActivations{&out, &derivative}})
-      speeds.push_back(2e-9 * static_cast<double>(rows * k * n) / bench.best([&] { gemm(kernels, rows, x, w, e); }));
-    fmt::print("{:>6} {:>5} {:>5} | {:8.0f} {:8.0f} {:8.0f} {:8.0f} {:8.0f} {:8.0f} | {:5.0f}%  {}\n", rows, k, n, speeds[0], speeds[1], speeds[2], speeds[3], speeds[4],
-               speeds[5], 100 * speeds[0] / peak, p.what);
+    for (const Epilogue& e : std::initializer_list<Epilogue>{
+             StoreRows{floats.data(), stride, bias.data()}, AddToRows{floats.data(), stride, bias.data()},
+             StoreActivations{&out, bias.data()}, GeluToActivations{&out, bias.data(), nullptr},
+             GeluToActivations{&out, bias.data(), &derivative}, ScaleToActivations{&out, &derivative}})
+      speeds.push_back(2e-9 * static_cast<double>(rows * k * n) /
+                       bench.best([&] { gemm(kernels, rows, x, w, e); }));
+    fmt::print("{:>6} {:>5} {:>5} | {:8.0f} {:8.0f} {:8.0f} {:8.0f} {:8.0f} {:8.0f} | {:5.0f}%  {}\n", rows,
+               k, n, speeds[0], speeds[1], speeds[2], speeds[3], speeds[4], speeds[5], 100 * speeds[0] / peak,
+               p.what);
   }
 }
 
 void bench_attention(const KernelSet& kernels, const Bench& bench, const std::string& folder) {
-  fmt::print("{:>6} {:>5} {:>6} {:>5} | {:>14} {:>14}  (GFLOP/s, ms)\n", "images", "heads", "tokens", "width", "forward", "backward");
+  fmt::print("{:>6} {:>5} {:>6} {:>5} | {:>14} {:>14}  (GFLOP/s, ms)\n", "images", "heads", "tokens", "width",
+             "forward", "backward");
   for (const Problem& p : problems_in(folder + "/attention.txt", 4)) {
     const int64_t images = p.sizes[0], heads = p.sizes[1], tokens = p.sizes[2], width = p.sizes[3];
-    Heads q(kernels.format, images, heads, tokens, width), k(kernels.format, images, heads, tokens, width), v(kernels.format, images, heads, tokens, width);
+    Heads q(kernels.format, images, heads, tokens, width), k(kernels.format, images, heads, tokens, width),
+        v(kernels.format, images, heads, tokens, width);
     const auto values = random_floats(width, 0.3f);
     for (Heads* h : {&q, &k, &v})
       for (int64_t i = 0; i < images; ++i)
         for (int64_t j = 0; j < heads; ++j)
           for (int64_t t = 0; t < tokens; ++t)
             for (int64_t c = 0; c < width; ++c) h->set(i, j, t, c, values[(c + t) % width]);
-    Activations out(kernels.format, images * tokens, heads * width), gradients(kernels.format, images * tokens, 3 * heads * width);
+    Activations out(kernels.format, images * tokens, heads * width),
+        gradients(kernels.format, images * tokens, 3 * heads * width);
     std::vector<float> sums(images * heads * tokens);
     const AttentionInput input{&q, &k, &v, images};
     const double forward = bench.best([&] { attention_forward(kernels, input, out, sums.data()); });
     const double backward = bench.best([&] {
-      attention_backward(kernels, input, {&v, sums.data(), &gradients, 0, &gradients, heads * width, &gradients, 2 * heads * width});
+      attention_backward(
+          kernels, input,
+          {&v, sums.data(), &gradients, 0, &gradients, heads * width, &gradients, 2 * heads * width});
     });
     const double product = 2e-9 * static_cast<double>(images * heads * tokens * tokens * width);
-    fmt::print("{:>6} {:>5} {:>6} {:>5} | {:6.0f} {:7.2f} {:6.0f} {:7.2f}   {}\n", images, heads, tokens, width, 2 * product / forward, 1e3 * forward,
-               5 * product / backward, 1e3 * backward, p.what);
+    fmt::print("{:>6} {:>5} {:>6} {:>5} | {:6.0f} {:7.2f} {:6.0f} {:7.2f}   {}\n", images, heads, tokens,
+               width, 2 * product / forward, 1e3 * forward, 5 * product / backward, 1e3 * backward, p.what);
   }
 }
 
@@ -134,8 +149,11 @@ void bench_rows(const KernelSet& kernels, const Bench& bench) {
   const auto x = random_floats(rows * width, 1);
   Activations xhat(kernels.format, rows, width), operand(kernels.format, rows, width);
   std::vector<float> rstd(rows), dx(rows * width);
-  const double forward = bench.best([&] { layer_norm(kernels, rows, x.data(), width, 1e-6f, xhat, rstd.data()); });
-  const double backward = bench.best([&] { layer_norm_backward(kernels, rows, {x.data(), width, &xhat, rstd.data(), dx.data(), width, &operand}); });
+  const double forward =
+      bench.best([&] { layer_norm(kernels, rows, x.data(), width, 1e-6f, xhat, rstd.data()); });
+  const double backward = bench.best([&] {
+    layer_norm_backward(kernels, rows, {x.data(), width, &xhat, rstd.data(), dx.data(), width, &operand});
+  });
   std::vector<float> y(rows * width), slope(rows * width);
   const double gelus = bench.best([&] { gelu(kernels, rows * width, x.data(), y.data(), slope.data()); });
 
@@ -149,8 +167,10 @@ void bench_rows(const KernelSet& kernels, const Bench& bench) {
   std::vector<float> d_keep(784);
   const double composing = bench.best([&] { compose(kernels, source, keep, 0, patches); });
   const double reducing = bench.best([&] { compose_backward(kernels, source, x.data(), width, d_keep); });
-  fmt::print("layer norm {:.2f} ms, back {:.2f} ms, gelu {:.2f} ms ({} x {}); compose {:.0f} us, back {:.0f} us (224 px, 784 regions)\n\n", 1e3 * forward, 1e3 * backward,
-             1e3 * gelus, rows, width, 1e6 * composing, 1e6 * reducing);
+  fmt::print(
+      "layer norm {:.2f} ms, back {:.2f} ms, gelu {:.2f} ms ({} x {}); compose {:.0f} us, back {:.0f} us "
+      "(224 px, 784 regions)\n\n",
+      1e3 * forward, 1e3 * backward, 1e3 * gelus, rows, width, 1e6 * composing, 1e6 * reducing);
 }
 
 int run(int argc, char** argv) {
@@ -158,10 +178,14 @@ int run(int argc, char** argv) {
   std::string folder = "bench/problems", only;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string flag = argv[i];
-    if (flag == "--set") only = argv[i + 1];
-    else if (flag == "--problems") folder = argv[i + 1];
-    else if (flag == "--seconds") bench.seconds = std::atof(argv[i + 1]);
-    else throw input_error("{}: expected --set, --problems or --seconds", flag);
+    if (flag == "--set")
+      only = argv[i + 1];
+    else if (flag == "--problems")
+      folder = argv[i + 1];
+    else if (flag == "--seconds")
+      bench.seconds = std::atof(argv[i + 1]);
+    else
+      throw input_error("{}: expected --set, --problems or --seconds", flag);
   }
   flush_denormals();
   fmt::print("CPU: {}\n", describe_cpu());

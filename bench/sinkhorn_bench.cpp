@@ -1,8 +1,10 @@
-// sinkhorn_bench: the fused soft top-k masks against the plain log-domain version under libtorch's autograd, both float32 on one thread in the same run; one image,
-// 16 masks, 30 iterations, forward and backward, noise included where there is any.
+// sinkhorn_bench: the fused soft top-k masks against the plain log-domain version under libtorch's autograd,
+// both float32 on one thread in the same run; one image, 16 masks, 30 iterations, forward and backward, noise
+// included where there is any.
 //
-// Times are CPU times, the best of several: machines are shared. Memory is what one forward and backward adds to the resident set at its peak (VmHWM after minus VmRSS
-// before), each measured in a process of its own that has warmed up on a small problem.
+// Times are CPU times, the best of several: machines are shared. Memory is what one forward and backward adds
+// to the resident set at its peak (VmHWM after minus VmRSS before), each measured in a process of its own
+// that has warmed up on a small problem.
 #include <stdio.h>
 #include <time.h>
 
@@ -103,8 +105,8 @@ double memory_mb(const std::string& program, int problem, const std::string& pat
 }
 
 void compare(const std::string& program) {
-  fmt::print("{:>4} {:>5} {:>5}  {:<9} {:>10} {:>7} {:>10} {:>7}  {}\n", "K", "tau", "noise", "path", "ms", "ratio", "MB", "ratio",
-             "asked for");
+  fmt::print("{:>4} {:>5} {:>5}  {:<9} {:>10} {:>7} {:>10} {:>7}  {}\n", "K", "tau", "noise", "path", "ms",
+             "ratio", "MB", "ratio", "asked for");
   for (int n = 0; n < static_cast<int>(std::size(kProblems)); ++n) {
     const Problem& problem = kProblems[n];
     double reference_ms = 0, reference_mb = 0;
@@ -113,8 +115,9 @@ void compare(const std::string& program) {
       const double ms = best_ms(problem, path), mb = memory_mb(program, n, path);
       if (path == "reference") reference_ms = ms, reference_mb = mb;
       const bool judged = path == (problem.noise > 0 ? "dense" : "low-rank");
-      fmt::print("{:>4} {:>5} {:>5}  {:<9} {:>10.4f} {:>7.1f} {:>10.3f} {:>7.1f}  {}\n", problem.K, problem.tau, problem.noise, path, ms,
-                 reference_ms / ms, mb, reference_mb / mb, judged ? problem.wanted : "");
+      fmt::print("{:>4} {:>5} {:>5}  {:<9} {:>10.4f} {:>7.1f} {:>10.3f} {:>7.1f}  {}\n", problem.K,
+                 problem.tau, problem.noise, path, ms, reference_ms / ms, mb, reference_mb / mb,
+                 judged ? problem.wanted : "");
       std::fflush(stdout);
     }
   }

@@ -11,6 +11,7 @@ namespace aha {
 namespace {
 
 constexpr const char* kAgain = "AHA_STARTED_AGAIN";
+constexpr const char* kSet = "AHA_HAS_SET";  // names the variables that a launcher or an earlier start of ours has set
 
 bool has_avx512() {
 #if defined(__x86_64__)
@@ -37,14 +38,17 @@ std::vector<TuningChoice>& choices() {
 }
 
 void choose(const char* variable, const char* value, std::string why) {
-  if (const char* set = std::getenv(variable)) {
-    // After starting again the value is ours, and the first run's reason still holds.
-    const bool ours = std::getenv(kAgain) != nullptr && std::string(set) == value;
-    choices().push_back({variable, set, ours ? std::move(why) : "set by the user", !ours});
+  const char* set = std::getenv(variable);
+  const char* ours = std::getenv(kSet);
+  if (set && !(ours && std::string(ours).find(variable) != std::string::npos)) {
+    choices().push_back({variable, set, "set by the user", true});
     return;
   }
-  ::setenv(variable, value, 1);
-  choices().push_back({variable, value, std::move(why), false});
+  if (!set) {
+    ::setenv(variable, value, 1);
+    ::setenv(kSet, (std::string(ours ? ours : "") + " " + variable).c_str(), 1);
+  }
+  choices().push_back({variable, set ? set : value, std::move(why), false});
 }
 
 }  // namespace
@@ -69,8 +73,8 @@ std::string openblas_core() {
 }
 
 void prepare_process(char** argv) {
-  const bool user_chose = std::getenv("OPENBLAS_CORETYPE") != nullptr;
-  set_library_environment();
+  bool user_chose = false;
+  for (const auto& choice : set_library_environment()) user_chose |= choice.by_user && choice.variable == "OPENBLAS_CORETYPE";
   flush_denormals();
   const std::string core = openblas_core();
   const bool below = (has_avx512() && core != "SkylakeX" && core != "Cooperlake" && core != "Sapphirerapids" && core != "Zen") ||

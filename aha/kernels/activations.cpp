@@ -4,9 +4,12 @@ namespace aha {
 
 std::string_view name_of(Format format) {
   switch (format) {
-    case Format::kF32: return "f32";
-    case Format::kBf16: return "bf16";
-    case Format::kBf16Pair: return "bf16 pair";
+    case Format::kF32:
+      return "f32";
+    case Format::kBf16:
+      return "bf16";
+    case Format::kBf16Pair:
+      return "bf16 pair";
   }
   return "";
 }

@@ -1,11 +1,12 @@
 // The left operand of a product, in the form the kernel set multiplies.
 //
-//   kF32       row-major float32; the stride is an odd number of cache lines, so that the rows of a block do not share cache sets
-//   kBf16      tiles of bfloat16: [row / 32][column / 32][32 rows][32 columns], each block two AMX tiles
-//   kBf16Pair  the same with two planes a block, high and low: x = high + low up to 2^-17 |x|
+//   kF32       row-major float32; the stride is an odd number of cache lines, so that the rows of a block do
+//   not share cache sets kBf16      tiles of bfloat16: [row / 32][column / 32][32 rows][32 columns], each
+//   block two AMX tiles kBf16Pair  the same with two planes a block, high and low: x = high + low up to 2^-17
+//   |x|
 //
-// Columns are rounded up to 32 and rows to 32; what lies beyond the matrix is zero and stays zero. A strip, 32 columns of one row, is contiguous in
-// every form; kernels read and write strips.
+// Columns are rounded up to 32 and rows to 32; what lies beyond the matrix is zero and stays zero. A strip,
+// 32 columns of one row, is contiguous in every form; kernels read and write strips.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,9 @@ enum class Format { kF32, kBf16, kBf16Pair };
 std::string_view name_of(Format format);
 
 constexpr int64_t kStrip = 32;
-constexpr int64_t rounded_to_strip(int64_t n) { return (n + kStrip - 1) / kStrip * kStrip; }
+constexpr int64_t rounded_to_strip(int64_t n) {
+  return (n + kStrip - 1) / kStrip * kStrip;
+}
 
 class Activations {
  public:

@@ -6,7 +6,8 @@
 //
 //   dP = dout v^T,  dS = P * (dP - rowsum(P * dP)),  dq = dS k,  dk = dS^T q,  dv = P^T dout
 //
-// Any number of tokens from 1. The queries may be fewer than the keys: the last block of a classifier needs only its class token.
+// Any number of tokens from 1. The queries may be fewer than the keys: the last block of a classifier needs
+// only its class token.
 #pragma once
 
 #include "aha/kernels/activations.h"
@@ -23,15 +24,18 @@ struct AttentionInput {
   int64_t images = 0;  // the first so many of them
 };
 
-// out: row image * queries + query, heads * width columns. log_sum_exp: (images, heads, queries); null = not wanted.
-void attention_forward(const KernelSet& kernels, const AttentionInput& input, Activations& out, float* log_sum_exp);
+// out: row image * queries + query, heads * width columns. log_sum_exp: (images, heads, queries); null = not
+// wanted.
+void attention_forward(const KernelSet& kernels, const AttentionInput& input, Activations& out,
+                       float* log_sum_exp);
 
 struct AttentionGradient {
   const Heads* dout = nullptr;         // as q
   const float* log_sum_exp = nullptr;  // from the forward
   Activations* dq = nullptr;           // row image * queries + query, from column dq_column
   int64_t dq_column = 0;
-  Activations* dk = nullptr;  // row image * tokens + token, from column dk_column; may be the same matrix as dq
+  Activations* dk =
+      nullptr;  // row image * tokens + token, from column dk_column; may be the same matrix as dq
   int64_t dk_column = 0;
   Activations* dv = nullptr;
   int64_t dv_column = 0;

@@ -32,7 +32,8 @@ void attention_forward_ref(const AttentionInput& input, Activations& out, float*
           out.set(image * queries + i, head * width + c, static_cast<float>(sum));
         }
         if (log_sum_exp)
-          log_sum_exp[(image * input.q->heads() + head) * queries + i] = static_cast<float>(highest + std::log(total));
+          log_sum_exp[(image * input.q->heads() + head) * queries + i] =
+              static_cast<float>(highest + std::log(total));
       }
 }
 
@@ -47,7 +48,8 @@ void attention_backward_ref(const AttentionInput& input, const AttentionGradient
         double mean = 0;
         for (int64_t j = 0; j < tokens; ++j) {
           weights[j] = std::exp(weights[j] - job.log_sum_exp[(image * q.heads() + head) * queries + i]);
-          for (int64_t c = 0; c < width; ++c) d_weights[j] += double{job.dout->at(image, head, i, c)} * v.at(image, head, j, c);
+          for (int64_t c = 0; c < width; ++c)
+            d_weights[j] += double{job.dout->at(image, head, i, c)} * v.at(image, head, j, c);
           mean += weights[j] * d_weights[j];
         }
         for (int64_t j = 0; j < tokens; ++j) {
@@ -59,7 +61,8 @@ void attention_backward_ref(const AttentionInput& input, const AttentionGradient
           }
         }
       }
-      const auto write = [&](Activations& to, int64_t rows, int64_t column, const std::vector<double>& values) {
+      const auto write = [&](Activations& to, int64_t rows, int64_t column,
+                             const std::vector<double>& values) {
         for (int64_t t = 0; t < rows; ++t)
           for (int64_t c = 0; c < width; ++c)
             to.set(image * rows + t, column + head * width + c, static_cast<float>(values[t * width + c]));

@@ -17,8 +17,11 @@ struct Sizes {
   int64_t images, heads, queries, tokens, width;
 };
 
-// Relative error of one product inside attention: the weights, whose products with v and the like are summed, are rounded to the form as well.
-double inner_epsilon(Format format) { return format == Format::kBf16 ? 0x1p-8 : testing::product_epsilon(format) + 4 * testing::kF32Epsilon; }
+// Relative error of one product inside attention: the weights, whose products with v and the like are summed,
+// are rounded to the form as well.
+double inner_epsilon(Format format) {
+  return format == Format::kBf16 ? 0x1p-8 : testing::product_epsilon(format) + 4 * testing::kF32Epsilon;
+}
 
 class Attention : public ::testing::TestWithParam<const KernelSet*> {
  protected:
@@ -32,8 +35,10 @@ class Attention : public ::testing::TestWithParam<const KernelSet*> {
   };
   Case random_case(const Sizes& s, uint64_t seed) const {
     // Scores of standard deviation 1: q carries 1 / sqrt(width).
-    return {random_heads(format, s.images, s.heads, s.queries, s.width, seed, 1 / std::sqrt(static_cast<float>(s.width))),
-            random_heads(format, s.images, s.heads, s.tokens, s.width, seed + 1), random_heads(format, s.images, s.heads, s.tokens, s.width, seed + 2),
+    return {random_heads(format, s.images, s.heads, s.queries, s.width, seed,
+                         1 / std::sqrt(static_cast<float>(s.width))),
+            random_heads(format, s.images, s.heads, s.tokens, s.width, seed + 1),
+            random_heads(format, s.images, s.heads, s.tokens, s.width, seed + 2),
             random_heads(format, s.images, s.heads, s.queries, s.width, seed + 3)};
   }
   struct Result {
@@ -49,22 +54,27 @@ class Attention : public ::testing::TestWithParam<const KernelSet*> {
     std::vector<float> dq, dkv;
   };
   Gradients backward(const KernelSet& set, const Case& c, const std::vector<float>& log_sum_exp) const {
-    Activations dq(format, c.q.images() * c.q.tokens(), c.q.columns()), dkv(format, c.q.images() * c.k.tokens(), 2 * c.q.columns());
+    Activations dq(format, c.q.images() * c.q.tokens(), c.q.columns()),
+        dkv(format, c.q.images() * c.k.tokens(), 2 * c.q.columns());
     attention_backward(set, c.input(), {&c.dout, log_sum_exp.data(), &dq, 0, &dkv, 0, &dkv, c.q.columns()});
     return {floats_of(dq), floats_of(dkv)};
   }
 };
 
-const Sizes kSizes[] = {{1, 1, 1, 1, 32},   {2, 1, 5, 5, 32},   {1, 2, 15, 15, 64},  {1, 1, 16, 16, 64}, {2, 3, 17, 17, 64}, {1, 2, 31, 31, 32},
-                        {1, 1, 32, 32, 64}, {1, 2, 33, 33, 96}, {1, 1, 65, 65, 64}, {2, 2, 1, 50, 64},   {1, 1, 3, 197, 64}};
+const Sizes kSizes[] = {{1, 1, 1, 1, 32},   {2, 1, 5, 5, 32},   {1, 2, 15, 15, 64}, {1, 1, 16, 16, 64},
+                        {2, 3, 17, 17, 64}, {1, 2, 31, 31, 32}, {1, 1, 32, 32, 64}, {1, 2, 33, 33, 96},
+                        {1, 1, 65, 65, 64}, {2, 2, 1, 50, 64},  {1, 1, 3, 197, 64}};
 
 TEST_P(Attention, ForwardMatchesReference) {
   for (const Sizes& s : kSizes) {
     const Case c = random_case(s, 1);
     const Result found = forward(kernels, c), expected = forward(reference, c);
-    // The result is a mean of values of size 1: each score errs by sqrt(width) products of size |q| |k| / sqrt(width) ~ 1, each weight by its rounding.
+    // The result is a mean of values of size 1: each score errs by sqrt(width) products of size |q| |k| /
+    // sqrt(width) ~ 1, each weight by its rounding.
     const double bound = testing::sum_bound(s.width, 4, inner_epsilon(format)) / std::sqrt(s.width);
-    EXPECT_TRUE(all_within(found.out, expected.out, [&](size_t i) { return bound + testing::storing_epsilon(format) * std::abs(expected.out[i]); }))
+    EXPECT_TRUE(all_within(
+        found.out, expected.out,
+        [&](size_t i) { return bound + testing::storing_epsilon(format) * std::abs(expected.out[i]); }))
         << s.tokens << " tokens of " << s.width;
     const double score_bound = testing::sum_bound(s.width, 8, testing::product_epsilon(format)) + 4e-6;
     EXPECT_TRUE(all_within(found.log_sum_exp, expected.log_sum_exp, [&](size_t) { return score_bound; }));
@@ -75,43 +85,59 @@ TEST_P(Attention, BackwardMatchesReference) {
   for (const Sizes& s : kSizes) {
     const Case c = random_case(s, 5);
     const Result saved = forward(reference, c);
-    const Gradients found = backward(kernels, c, saved.log_sum_exp), expected = backward(reference, c, saved.log_sum_exp);
-    // dP = dout v^T has size sqrt(width); P and dS are rounded to the form and summed over at most all tokens.
+    const Gradients found = backward(kernels, c, saved.log_sum_exp),
+                    expected = backward(reference, c, saved.log_sum_exp);
+    // dP = dout v^T has size sqrt(width); P and dS are rounded to the form and summed over at most all
+    // tokens.
     const double size = std::sqrt(static_cast<double>(s.width));
     const double bound = testing::sum_bound(std::max(s.queries, s.width), size / 2, inner_epsilon(format));
-    EXPECT_TRUE(all_within(found.dq, expected.dq, [&](size_t i) { return bound + testing::storing_epsilon(format) * std::abs(expected.dq[i]); }))
+    EXPECT_TRUE(all_within(
+        found.dq, expected.dq,
+        [&](size_t i) { return bound + testing::storing_epsilon(format) * std::abs(expected.dq[i]); }))
         << "dq, " << s.tokens << " tokens of " << s.width;
-    EXPECT_TRUE(all_within(found.dkv, expected.dkv, [&](size_t i) { return bound + testing::storing_epsilon(format) * std::abs(expected.dkv[i]); }))
+    EXPECT_TRUE(all_within(
+        found.dkv, expected.dkv,
+        [&](size_t i) { return bound + testing::storing_epsilon(format) * std::abs(expected.dkv[i]); }))
         << "dk, dv, " << s.tokens << " tokens of " << s.width;
     const double far = format == Format::kBf16 ? 6e-3 : 2e-5;
-    EXPECT_LT(testing::relative_distance(found.dkv, expected.dkv), far) << s.tokens << " tokens of " << s.width;
-    if (s.tokens > 1) EXPECT_LT(testing::relative_distance(found.dq, expected.dq), far) << s.tokens << " tokens of " << s.width;
+    EXPECT_LT(testing::relative_distance(found.dkv, expected.dkv), far)
+        << s.tokens << " tokens of " << s.width;
+    if (s.tokens > 1)
+      EXPECT_LT(testing::relative_distance(found.dq, expected.dq), far)
+          << s.tokens << " tokens of " << s.width;
   }
 }
 
 TEST_P(Attention, AnImageHasTheSameValueAnywhere) {
   const Case all = random_case({3, 2, 37, 37, 64}, 9);
   const Result together = forward(kernels, all);
-  Case alone{Heads(format, 1, 2, 37, 64), Heads(format, 1, 2, 37, 64), Heads(format, 1, 2, 37, 64), Heads(format, 1, 2, 37, 64)};
+  Case alone{Heads(format, 1, 2, 37, 64), Heads(format, 1, 2, 37, 64), Heads(format, 1, 2, 37, 64),
+             Heads(format, 1, 2, 37, 64)};
   const auto copy = [](const Heads& from, Heads& to) {
     const int64_t image = from.offset(1, 0), plane = to.plane();
-    if (from.format() == Format::kF32) std::copy_n(from.f32() + 2 * image, image, to.f32());
-    else std::copy_n(from.bf16() + 2 * image, image, to.bf16());
-    if (from.format() == Format::kBf16Pair) std::copy_n(from.bf16() + from.plane() + 2 * image, image, to.bf16() + plane);
+    if (from.format() == Format::kF32)
+      std::copy_n(from.f32() + 2 * image, image, to.f32());
+    else
+      std::copy_n(from.bf16() + 2 * image, image, to.bf16());
+    if (from.format() == Format::kBf16Pair)
+      std::copy_n(from.bf16() + from.plane() + 2 * image, image, to.bf16() + plane);
   };
   copy(all.q, alone.q), copy(all.k, alone.k), copy(all.v, alone.v), copy(all.dout, alone.dout);
   const Result single = forward(kernels, alone);
   const size_t one = single.out.size();
   EXPECT_EQ(single.out, std::vector<float>(together.out.begin() + 2 * one, together.out.end()));
-  const Gradients both = backward(kernels, all, together.log_sum_exp), separate = backward(kernels, alone, single.log_sum_exp);
+  const Gradients both = backward(kernels, all, together.log_sum_exp),
+                  separate = backward(kernels, alone, single.log_sum_exp);
   EXPECT_EQ(separate.dkv, std::vector<float>(both.dkv.begin() + 2 * separate.dkv.size(), both.dkv.end()));
 }
 
 TEST_P(Attention, TheClassTokenAloneGetsWhatItGetsAmongAll) {
   const Case all = random_case({2, 2, 50, 50, 64}, 13);
-  const Heads bare = random_heads(Format::kF32, 2, 2, 50, 64, 13, 0.125f);  // the queries before rounding to the form
+  const Heads bare =
+      random_heads(Format::kF32, 2, 2, 50, 64, 13, 0.125f);  // the queries before rounding to the form
   // The same seeds as in random_case give the same keys and values.
-  Case first{Heads(format, 2, 2, 1, 64), random_heads(format, 2, 2, 50, 64, 14), random_heads(format, 2, 2, 50, 64, 15), Heads(format, 2, 2, 1, 64)};
+  Case first{Heads(format, 2, 2, 1, 64), random_heads(format, 2, 2, 50, 64, 14),
+             random_heads(format, 2, 2, 50, 64, 15), Heads(format, 2, 2, 1, 64)};
   for (int64_t i = 0; i < 2; ++i)
     for (int64_t h = 0; h < 2; ++h)
       for (int64_t c = 0; c < 64; ++c) first.q.set(i, h, 0, c, bare.at(i, h, 0, c));
@@ -125,7 +151,8 @@ TEST_P(Attention, NanReachesOnlyItsHead) {
   c.k.set(0, 1, 4, 3, std::numeric_limits<float>::quiet_NaN());
   const Result found = forward(kernels, c);
   for (int64_t t = 0; t < 20; ++t)
-    for (int64_t column = 0; column < 64; ++column) ASSERT_EQ(std::isnan(found.out[t * 64 + column]), column >= 32);
+    for (int64_t column = 0; column < 64; ++column)
+      ASSERT_EQ(std::isnan(found.out[t * 64 + column]), column >= 32);
 }
 
 INSTANTIATE_TEST_SUITE_P(Sets, Attention, ::testing::ValuesIn(testing::sets_to_test()), testing::set_name);
@@ -134,7 +161,8 @@ INSTANTIATE_TEST_SUITE_P(Sets, Attention, ::testing::ValuesIn(testing::sets_to_t
 TEST(AttentionReference, BackwardIsTheDerivativeOfForward) {
   const Sizes s{1, 1, 3, 4, 32};
   const KernelSet& reference = reference_kernels(Format::kF32);
-  Heads parts[3] = {random_heads(Format::kF32, 1, 1, s.queries, s.width, 1, 0.2f), random_heads(Format::kF32, 1, 1, s.tokens, s.width, 2),
+  Heads parts[3] = {random_heads(Format::kF32, 1, 1, s.queries, s.width, 1, 0.2f),
+                    random_heads(Format::kF32, 1, 1, s.tokens, s.width, 2),
                     random_heads(Format::kF32, 1, 1, s.tokens, s.width, 3)};
   const Heads dout = random_heads(Format::kF32, 1, 1, s.queries, s.width, 4);
   std::vector<float> sums(s.queries);
@@ -147,11 +175,13 @@ TEST(AttentionReference, BackwardIsTheDerivativeOfForward) {
     return total;
   };
   loss();
-  Activations gradients[3] = {Activations(Format::kF32, s.queries, s.width), Activations(Format::kF32, s.tokens, s.width),
+  Activations gradients[3] = {Activations(Format::kF32, s.queries, s.width),
+                              Activations(Format::kF32, s.tokens, s.width),
                               Activations(Format::kF32, s.tokens, s.width)};
   attention_backward(reference, {&parts[0], &parts[1], &parts[2], 1},
                      {&dout, sums.data(), &gradients[0], 0, &gradients[1], 0, &gradients[2], 0});
-  // Central differences with h = 2^-6: error h^2 / 6 of the third derivative, and float32 storage of the results: 1e-7 * |dout| sqrt(n) / h ~ 1e-4.
+  // Central differences with h = 2^-6: error h^2 / 6 of the third derivative, and float32 storage of the
+  // results: 1e-7 * |dout| sqrt(n) / h ~ 1e-4.
   constexpr float kStep = 0x1p-6f;
   for (int part = 0; part < 3; ++part)
     for (int64_t t = 0; t < parts[part].tokens(); ++t)

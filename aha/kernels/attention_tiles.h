@@ -1,7 +1,9 @@
-// Attention on bf16 tiles, 32 queries at a time. Scores, weights and their gradients are float32 between the products; a pair splits them again before each product.
+// Attention on bf16 tiles, 32 queries at a time. Scores, weights and their gradients are float32 between the
+// products; a pair splits them again before each product.
 //
-// A right operand is read in pairs of rows ("interleaved"): keys transposed for q k^T, values as they lie for P v. On the way back dk and dv come out transposed,
-// dk^T = q^T dS, because interleaving dS is cheaper than transposing it.
+// A right operand is read in pairs of rows ("interleaved"): keys transposed for q k^T, values as they lie for
+// P v. On the way back dk and dv come out transposed, dk^T = q^T dS, because interleaving dS is cheaper than
+// transposing it.
 #pragma once
 
 #include <cmath>
@@ -31,8 +33,10 @@ inline void transpose_16x16(const void* from, int64_t stride_bytes, void* to) {
   }
   // a[4 g + c] holds, in lane l, column 4 l + c of rows 4 g .. 4 g + 3
   for (int c = 0; c < 4; ++c) {
-    const __m512i low01 = _mm512_shuffle_i32x4(a[c], a[4 + c], 0x88), high01 = _mm512_shuffle_i32x4(a[c], a[4 + c], 0xdd);
-    const __m512i low23 = _mm512_shuffle_i32x4(a[8 + c], a[12 + c], 0x88), high23 = _mm512_shuffle_i32x4(a[8 + c], a[12 + c], 0xdd);
+    const __m512i low01 = _mm512_shuffle_i32x4(a[c], a[4 + c], 0x88),
+                  high01 = _mm512_shuffle_i32x4(a[c], a[4 + c], 0xdd);
+    const __m512i low23 = _mm512_shuffle_i32x4(a[8 + c], a[12 + c], 0x88),
+                  high23 = _mm512_shuffle_i32x4(a[8 + c], a[12 + c], 0xdd);
     auto* rows = static_cast<char*>(to);
     _mm512_storeu_si512(rows + c * 64, _mm512_shuffle_i32x4(low01, low23, 0x88));
     _mm512_storeu_si512(rows + (4 + c) * 64, _mm512_shuffle_i32x4(high01, high23, 0x88));
@@ -44,7 +48,8 @@ inline void transpose_16x16(const void* from, int64_t stride_bytes, void* to) {
 // (tokens x width) -> right operand of its transpose: [token / 16][width / 32] tiles
 inline void interleave_transposed(const Bf16* x, int64_t tokens, int64_t width, Bf16* tiles) {
   for (int64_t t = 0; t < tokens; t += 16)
-    for (int64_t c = 0; c < width; c += 32, tiles += kTileElements) transpose_16x16(x + t * width + c, width * 2, tiles);
+    for (int64_t c = 0; c < width; c += 32, tiles += kTileElements)
+      transpose_16x16(x + t * width + c, width * 2, tiles);
 }
 
 inline __m512i interleaved(__m256i even, __m256i odd) {
@@ -57,19 +62,23 @@ inline void interleave(const Bf16* x, int64_t tokens, int64_t width, Bf16* tiles
     for (int64_t c = 0; c < width; c += 16, tiles += kTileElements)
       for (int64_t pair = 0; pair < 16; ++pair) {
         const Bf16* row = x + (t + 2 * pair) * width + c;
-        const auto half = [](const Bf16* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); };
+        const auto half = [](const Bf16* p) {
+          return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+        };
         _mm512_store_si512(tiles + pair * 32, interleaved(half(row), half(row + width)));
       }
 }
 
-// Tiles of one operand of a product. Elements from one tile of 16 rows (columns) to the next, from one step of 32 in depth to the next, from high to low plane.
+// Tiles of one operand of a product. Elements from one tile of 16 rows (columns) to the next, from one step
+// of 32 in depth to the next, from high to low plane.
 struct Tiles {
   const Bf16* data;
   int64_t tile, step, row_bytes, plane;
 };
 
 template <class Hardware, int kRows, int kColumns>
-[[gnu::always_inline]] inline void multiply_small_step(const Bf16* a, const Tiles& left, const Bf16* b, const Tiles& right) {
+[[gnu::always_inline]] inline void multiply_small_step(const Bf16* a, const Tiles& left, const Bf16* b,
+                                                       const Tiles& right) {
   Hardware::template load<4>(a, left.row_bytes);
   Hardware::template load<6>(b, right.row_bytes);
   Hardware::template multiply_add<0, 4, 6>();
@@ -85,7 +94,8 @@ template <class Hardware, int kRows, int kColumns>
 }
 
 template <class Hardware, int kPlanes, int kRows, int kColumns>
-inline void multiply_small_block(int64_t steps, const Bf16* a, const Tiles& left, const Bf16* b, const Tiles& right, float* c, int64_t c_row) {
+inline void multiply_small_block(int64_t steps, const Bf16* a, const Tiles& left, const Bf16* b,
+                                 const Tiles& right, float* c, int64_t c_row) {
   Hardware::template zero<0>();
   Hardware::template zero<1>();
   Hardware::template zero<2>();
@@ -105,20 +115,24 @@ inline void multiply_small_block(int64_t steps, const Bf16* a, const Tiles& left
 
 // c = left right, in tiles of 16 x 16, `steps` steps deep
 template <class Hardware, int kPlanes>
-void multiply_small(int64_t row_tiles, int64_t column_tiles, int64_t steps, const Tiles& left, const Tiles& right, float* c, int64_t c_row) {
+void multiply_small(int64_t row_tiles, int64_t column_tiles, int64_t steps, const Tiles& left,
+                    const Tiles& right, float* c, int64_t c_row) {
   for (int64_t m = 0; m < row_tiles; m += 2)
     for (int64_t n = 0; n < column_tiles; n += 2) {
       const bool two_rows = m + 1 < row_tiles, two_columns = n + 1 < column_tiles;
-      const auto block = two_rows ? (two_columns ? multiply_small_block<Hardware, kPlanes, 2, 2> : multiply_small_block<Hardware, kPlanes, 2, 1>)
-                                  : (two_columns ? multiply_small_block<Hardware, kPlanes, 1, 2> : multiply_small_block<Hardware, kPlanes, 1, 1>);
-      block(steps, left.data + m * left.tile, left, right.data + n * right.tile, right, c + m * 16 * c_row + n * 16, c_row);
+      const auto block = two_rows ? (two_columns ? multiply_small_block<Hardware, kPlanes, 2, 2>
+                                                 : multiply_small_block<Hardware, kPlanes, 2, 1>)
+                                  : (two_columns ? multiply_small_block<Hardware, kPlanes, 1, 2>
+                                                 : multiply_small_block<Hardware, kPlanes, 1, 1>);
+      block(steps, left.data + m * left.tile, left, right.data + n * right.tile, right,
+            c + m * 16 * c_row + n * 16, c_row);
     }
 }
 
 // Scratch of one thread, all in the second level cache: 0.7 MB for 197 tokens of width 64.
 struct TileScratch {
-  AlignedBuffer<Bf16> keys, values, key_rows, value_rows, query_rows, gradient_rows, query_columns, gradient_columns, weights, d_scores,
-      weight_tiles, d_score_tiles;
+  AlignedBuffer<Bf16> keys, values, key_rows, value_rows, query_rows, gradient_rows, query_columns,
+      gradient_columns, weights, d_scores, weight_tiles, d_score_tiles;
   AlignedBuffer<float> scores, d_weights, sums, transposed;
 };
 inline TileScratch& tile_scratch() {
@@ -143,25 +157,35 @@ class AttentionTiles {
     for (int64_t image = 0; image < in_.images; ++image)
       for (int64_t head = 0; head < in_.q->heads(); ++head) {
         const Tiles q = rows_of(*in_.q, image, head);
-        each_plane(*in_.k, image, head, [&](const Bf16* from, int plane) { interleave_transposed(from, padded_, width_, keys + plane * padded_ * width_); });
-        each_plane(*in_.v, image, head, [&](const Bf16* from, int plane) { interleave(from, padded_, width_, values + plane * padded_ * width_); });
+        each_plane(*in_.k, image, head, [&](const Bf16* from, int plane) {
+          interleave_transposed(from, padded_, width_, keys + plane * padded_ * width_);
+        });
+        each_plane(*in_.v, image, head, [&](const Bf16* from, int plane) {
+          interleave(from, padded_, width_, values + plane * padded_ * width_);
+        });
         for (int64_t t = 0; t < queries_; t += kStrip) {
           const int64_t live = queries_ - t < kStrip ? queries_ - t : kStrip;
           const int64_t row_tiles = (live + 15) / 16;
-          multiply_small<Hardware, kPlanes>(row_tiles, column_tiles(), width_ / 32, moved(q, t * width_), transposed_tiles(keys), scores, padded_);
+          multiply_small<Hardware, kPlanes>(row_tiles, column_tiles(), width_ / 32, moved(q, t * width_),
+                                            transposed_tiles(keys), scores, padded_);
           float scale[kStrip];
           for (int64_t r = 0; r < live; ++r) {
             float* row = scores + r * padded_;
             for (int64_t j = tokens_; j < padded_; ++j) row[j] = kNoWeight;
             const RowSum found = exponentials_of_row(row, padded_);
             scale[r] = 1.0f / found.sum;
-            if (log_sum_exp) log_sum_exp[(image * in_.q->heads() + head) * queries_ + t + r] = found.maximum + std::log(found.sum);
-            for (int64_t j = 0; j < padded_; j += kStrip) Form::put(weights + r * padded_ + j, kStrip * padded_, load_strip(row + j));
+            if (log_sum_exp)
+              log_sum_exp[(image * in_.q->heads() + head) * queries_ + t + r] =
+                  found.maximum + std::log(found.sum);
+            for (int64_t j = 0; j < padded_; j += kStrip)
+              Form::put(weights + r * padded_ + j, kStrip * padded_, load_strip(row + j));
           }
-          multiply_small<Hardware, kPlanes>(row_tiles, width_ / 16, padded_ / 32, block_rows(weights), row_tiles_of(values), sums, width_);
+          multiply_small<Hardware, kPlanes>(row_tiles, width_ / 16, padded_ / 32, block_rows(weights),
+                                            row_tiles_of(values), sums, width_);
           for (int64_t r = 0; r < live; ++r)
             for (int64_t c = 0; c < width_; c += kStrip)
-              to.put(image * queries_ + t + r, (head * width_ + c) / kStrip, load_strip(sums + r * width_ + c) * splat(scale[r]));
+              to.put(image * queries_ + t + r, (head * width_ + c) / kStrip,
+                     load_strip(sums + r * width_ + c) * splat(scale[r]));
         }
       }
     Hardware::end();
@@ -169,7 +193,8 @@ class AttentionTiles {
 
   void backward(const AttentionGradient& job) {
     const int64_t padded_queries = rounded_to_strip(queries_), query_steps = padded_queries / 32;
-    const int64_t token_size = padded_ * width_, query_size = padded_queries * width_, score_size = padded_queries * padded_;
+    const int64_t token_size = padded_ * width_, query_size = padded_queries * width_,
+                  score_size = padded_queries * padded_;
     Bf16* keys = scratch_.keys.at_least(kPlanes * token_size);
     Bf16* values = scratch_.values.at_least(kPlanes * token_size);
     Bf16* key_rows = scratch_.key_rows.at_least(kPlanes * token_size);
@@ -190,7 +215,8 @@ class AttentionTiles {
       interleave(from, padded_queries, width_, query_rows);
       for (int64_t step = 0; step < query_steps; ++step)
         for (int64_t c = 0; c < width_ / 16; ++c)
-          transpose_16x16(query_rows + (step * (width_ / 16) + c) * kTileElements, 64, to + (c * query_steps + step) * kTileElements);
+          transpose_16x16(query_rows + (step * (width_ / 16) + c) * kTileElements, 64,
+                          to + (c * query_steps + step) * kTileElements);
     };
 
     Hardware::begin();
@@ -202,14 +228,23 @@ class AttentionTiles {
           interleave_transposed(from, padded_, width_, keys + plane * token_size);
           interleave(from, padded_, width_, key_rows + plane * token_size);
         });
-        each_plane(*in_.v, image, head, [&](const Bf16* from, int plane) { interleave_transposed(from, padded_, width_, values + plane * token_size); });
-        each_plane(*in_.q, image, head, [&](const Bf16* from, int plane) { columns_of(from, query_columns + plane * query_size); });
-        each_plane(*job.dout, image, head, [&](const Bf16* from, int plane) { columns_of(from, gradient_columns + plane * query_size); });
+        each_plane(*in_.v, image, head, [&](const Bf16* from, int plane) {
+          interleave_transposed(from, padded_, width_, values + plane * token_size);
+        });
+        each_plane(*in_.q, image, head, [&](const Bf16* from, int plane) {
+          columns_of(from, query_columns + plane * query_size);
+        });
+        each_plane(*job.dout, image, head, [&](const Bf16* from, int plane) {
+          columns_of(from, gradient_columns + plane * query_size);
+        });
 
         for (int64_t t = 0; t < queries_; t += kStrip) {
           const int64_t live = queries_ - t < kStrip ? queries_ - t : kStrip, row_tiles = (live + 15) / 16;
-          multiply_small<Hardware, kPlanes>(row_tiles, column_tiles(), width_ / 32, moved(q, t * width_), transposed_tiles(keys), scores, padded_);
-          multiply_small<Hardware, kPlanes>(row_tiles, column_tiles(), width_ / 32, moved(gradient, t * width_), transposed_tiles(values), d_weights, padded_);
+          multiply_small<Hardware, kPlanes>(row_tiles, column_tiles(), width_ / 32, moved(q, t * width_),
+                                            transposed_tiles(keys), scores, padded_);
+          multiply_small<Hardware, kPlanes>(row_tiles, column_tiles(), width_ / 32,
+                                            moved(gradient, t * width_), transposed_tiles(values), d_weights,
+                                            padded_);
           for (int64_t r = 0; r < kStrip; ++r) {
             float *p = scores + r * padded_, *d = d_weights + r * padded_;
             if (r < live) {
@@ -217,18 +252,24 @@ class AttentionTiles {
             } else {
               for (int64_t j = 0; j < padded_; ++j) p[j] = d[j] = 0;
             }
-            for (int64_t j = 0; j < padded_; j += kStrip) Form::put(d_scores + r * padded_ + j, kStrip * padded_, load_strip(d + j));
+            for (int64_t j = 0; j < padded_; j += kStrip)
+              Form::put(d_scores + r * padded_ + j, kStrip * padded_, load_strip(d + j));
           }
           interleave_rows(scores, weight_tiles + t / 32 * column_tiles() * kTileElements, score_size);
           interleave_rows(d_weights, d_score_tiles + t / 32 * column_tiles() * kTileElements, score_size);
-          multiply_small<Hardware, kPlanes>(row_tiles, width_ / 16, padded_ / 32, block_rows(d_scores), row_tiles_of(key_rows), sums, width_);
+          multiply_small<Hardware, kPlanes>(row_tiles, width_ / 16, padded_ / 32, block_rows(d_scores),
+                                            row_tiles_of(key_rows), sums, width_);
           for (int64_t r = 0; r < live; ++r)
             for (int64_t c = 0; c < width_; c += kStrip)
-              dq.put(image * queries_ + t + r, (job.dq_column + head * width_ + c) / kStrip, load_strip(sums + r * width_ + c));
+              dq.put(image * queries_ + t + r, (job.dq_column + head * width_ + c) / kStrip,
+                     load_strip(sums + r * width_ + c));
         }
-        const auto store_transposed = [&](const Bf16* left, const Bf16* right, const Activations& to, int64_t column) {
-          multiply_small<Hardware, kPlanes>(width_ / 16, column_tiles(), query_steps, {left, query_steps * kTileElements, kTileElements, 64, query_size},
-                                            {right, kTileElements, column_tiles() * kTileElements, 64, score_size}, transposed, padded_);
+        const auto store_transposed = [&](const Bf16* left, const Bf16* right, const Activations& to,
+                                          int64_t column) {
+          multiply_small<Hardware, kPlanes>(
+              width_ / 16, column_tiles(), query_steps,
+              {left, query_steps * kTileElements, kTileElements, 64, query_size},
+              {right, kTileElements, column_tiles() * kTileElements, 64, score_size}, transposed, padded_);
           const StripsOf<Form> strips(to);
           for (int64_t t = 0; t < tokens_; t += 16)
             for (int64_t c = 0; c < width_; c += kStrip) {
@@ -236,7 +277,8 @@ class AttentionTiles {
               transpose_16x16(transposed + c * padded_ + t, padded_ * 4, first);
               transpose_16x16(transposed + (c + 16) * padded_ + t, padded_ * 4, second);
               for (int64_t r = 0; r < 16 && t + r < tokens_; ++r)
-                strips.put(image * tokens_ + t + r, (column + head * width_ + c) / kStrip, {{load(first + r * 16), load(second + r * 16)}});
+                strips.put(image * tokens_ + t + r, (column + head * width_ + c) / kStrip,
+                           {{load(first + r * 16), load(second + r * 16)}});
             }
         };
         store_transposed(query_columns, d_score_tiles, *job.dk, job.dk_column);
@@ -254,7 +296,8 @@ class AttentionTiles {
 
   template <class Body>
   void each_plane(const Heads& heads, int64_t image, int64_t head, const Body& body) const {
-    for (int plane = 0; plane < kPlanes; ++plane) body(heads.bf16() + heads.offset(image, head) + plane * heads.plane(), plane);
+    for (int plane = 0; plane < kPlanes; ++plane)
+      body(heads.bf16() + heads.offset(image, head) + plane * heads.plane(), plane);
   }
   Tiles rows_of(const Heads& heads, int64_t image, int64_t head) const {
     return {heads.bf16() + heads.offset(image, head), 16 * width_, 32, width_ * 2, heads.plane()};
@@ -263,8 +306,12 @@ class AttentionTiles {
     tiles.data += elements;
     return tiles;
   }
-  Tiles transposed_tiles(const Bf16* data) const { return {data, width_ / 32 * kTileElements, kTileElements, 64, padded_ * width_}; }
-  Tiles row_tiles_of(const Bf16* data) const { return {data, kTileElements, width_ / 16 * kTileElements, 64, padded_ * width_}; }
+  Tiles transposed_tiles(const Bf16* data) const {
+    return {data, width_ / 32 * kTileElements, kTileElements, 64, padded_ * width_};
+  }
+  Tiles row_tiles_of(const Bf16* data) const {
+    return {data, kTileElements, width_ / 16 * kTileElements, 64, padded_ * width_};
+  }
   Tiles block_rows(const Bf16* data) const { return {data, 16 * padded_, 32, padded_ * 2, kStrip * padded_}; }
 
   // Scores p and gradients d of one row -> weights P and dS; both zero beyond the last token.
@@ -289,7 +336,8 @@ class AttentionTiles {
     };
     for (int64_t n = 0; n < column_tiles(); ++n)
       for (int64_t pair = 0; pair < 16; ++pair) {
-        const Vec even = load(rows + 2 * pair * padded_ + n * 16), odd = load(rows + (2 * pair + 1) * padded_ + n * 16);
+        const Vec even = load(rows + 2 * pair * padded_ + n * 16),
+                  odd = load(rows + (2 * pair + 1) * padded_ + n * 16);
         const __m512i high = Hardware::narrowed(even, odd);
         Bf16* to = tiles + n * kTileElements + pair * 32;
         put(to, high);

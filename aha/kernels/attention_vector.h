@@ -1,4 +1,5 @@
-// Attention in vector registers, float32: the scores of a tile of queries stay in the first level cache, those of a head (for the way back) in the second.
+// Attention in vector registers, float32: the scores of a tile of queries stay in the first level cache,
+// those of a head (for the way back) in the second.
 #pragma once
 
 #include <cmath>
@@ -18,7 +19,8 @@ inline AttentionScratch& attention_scratch() {
   return scratch;
 }
 
-// (tokens x width) -> panels of the transpose: [token / 32][width][32]; tokens beyond the last are zero rows of x.
+// (tokens x width) -> panels of the transpose: [token / 32][width][32]; tokens beyond the last are zero rows
+// of x.
 inline void transpose_to_panels(const float* x, int64_t padded_tokens, int64_t width, float* panels) {
   for (int64_t t0 = 0; t0 < padded_tokens; t0 += kStrip, panels += width * kStrip)
     for (int64_t c = 0; c < width; ++c)
@@ -26,14 +28,16 @@ inline void transpose_to_panels(const float* x, int64_t padded_tokens, int64_t w
 }
 
 // scores (rows x padded_tokens) = a (rows x width) times the panels
-inline void multiply_panels(int64_t rows, int64_t padded_tokens, int64_t width, const float* a, const float* panels, float* scores) {
+inline void multiply_panels(int64_t rows, int64_t padded_tokens, int64_t width, const float* a,
+                            const float* panels, float* scores) {
   for (int64_t t0 = 0; t0 < padded_tokens; t0 += kStrip, panels += width * kStrip)
     multiply(rows, kStrip, width, {a, width, 1}, panels, kStrip, scores + t0, padded_tokens);
 }
 
 inline void attention_forward_f32(const AttentionInput& input, Activations& out, float* log_sum_exp) {
   const Heads &q = *input.q, &k = *input.k, &v = *input.v;
-  const int64_t queries = q.tokens(), tokens = k.tokens(), width = q.width(), padded = rounded_to_strip(tokens);
+  const int64_t queries = q.tokens(), tokens = k.tokens(), width = q.width(),
+                padded = rounded_to_strip(tokens);
   AttentionScratch& scratch = attention_scratch();
   float* keys = scratch.keys.at_least(padded * width);
   float* scores = scratch.weights.at_least(kTileRows * padded);
@@ -52,19 +56,22 @@ inline void attention_forward_f32(const AttentionInput& input, Activations& out,
           for (int64_t j = tokens; j < padded; ++j) row[j] = kNoWeight;
           const RowSum found = exponentials_of_row(row, padded);
           scale[r] = 1.0f / found.sum;
-          if (log_sum_exp) log_sum_exp[(image * q.heads() + head) * queries + t + r] = found.maximum + std::log(found.sum);
+          if (log_sum_exp)
+            log_sum_exp[(image * q.heads() + head) * queries + t + r] = found.maximum + std::log(found.sum);
         }
         multiply(height, width, tokens, {scores, padded, 1}, value, width, sums, width);
         for (int64_t r = 0; r < height; ++r)
           for (int64_t c = 0; c < width; c += kStrip)
-            to.put(image * queries + t + r, (head * width + c) / kStrip, load_strip(sums + r * width + c) * splat(scale[r]));
+            to.put(image * queries + t + r, (head * width + c) / kStrip,
+                   load_strip(sums + r * width + c) * splat(scale[r]));
       }
     }
 }
 
 inline void attention_backward_f32(const AttentionInput& input, const AttentionGradient& job) {
   const Heads &q = *input.q, &k = *input.k, &v = *input.v, &dout = *job.dout;
-  const int64_t queries = q.tokens(), tokens = k.tokens(), width = q.width(), padded = rounded_to_strip(tokens);
+  const int64_t queries = q.tokens(), tokens = k.tokens(), width = q.width(),
+                padded = rounded_to_strip(tokens);
   AttentionScratch& scratch = attention_scratch();
   float* keys = scratch.keys.at_least(padded * width);
   float* values = scratch.values.at_least(padded * width);
@@ -73,7 +80,8 @@ inline void attention_backward_f32(const AttentionInput& input, const AttentionG
   float* sums = scratch.rows.at_least(kTileRows * width);
 
   // rows r0... of `to` from column on = a times b
-  const auto multiply_into = [&](int64_t rows, int64_t depth, LeftOperand a, const float* b, const Activations& to, int64_t row0, int64_t column) {
+  const auto multiply_into = [&](int64_t rows, int64_t depth, LeftOperand a, const float* b,
+                                 const Activations& to, int64_t row0, int64_t column) {
     const StripsOf<FormF32> strips(to);
     for (int64_t t = 0; t < rows; t += kTileRows) {
       const int64_t height = rows - t < kTileRows ? rows - t : kTileRows;
@@ -111,9 +119,12 @@ inline void attention_backward_f32(const AttentionInput& input, const AttentionG
         }
       }
       const int64_t column = head * width;
-      multiply_into(queries, tokens, {gradients, padded, 1}, key, *job.dq, image * queries, job.dq_column + column);
-      multiply_into(tokens, queries, {gradients, 1, padded}, query, *job.dk, image * tokens, job.dk_column + column);
-      multiply_into(tokens, queries, {weights, 1, padded}, gradient, *job.dv, image * tokens, job.dv_column + column);
+      multiply_into(queries, tokens, {gradients, padded, 1}, key, *job.dq, image * queries,
+                    job.dq_column + column);
+      multiply_into(tokens, queries, {gradients, 1, padded}, query, *job.dk, image * tokens,
+                    job.dk_column + column);
+      multiply_into(tokens, queries, {weights, 1, padded}, gradient, *job.dv, image * tokens,
+                    job.dv_column + column);
     }
 }
 

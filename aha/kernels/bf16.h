@@ -8,7 +8,9 @@ namespace aha {
 
 using Bf16 = uint16_t;
 
-inline float float_from_bf16(Bf16 x) { return std::bit_cast<float>(static_cast<uint32_t>(x) << 16); }
+inline float float_from_bf16(Bf16 x) {
+  return std::bit_cast<float>(static_cast<uint32_t>(x) << 16);
+}
 
 inline Bf16 bf16_from_float(float x) {
   const auto bits = std::bit_cast<uint32_t>(x);

@@ -12,18 +12,20 @@ void check_count(std::string_view what, int64_t expected, int64_t found) {
 
 }  // namespace
 
-PatchSource::PatchSource(const PatchGeometry& geometry, std::span<const float> image, std::span<const float> reference,
-                         std::span<const int32_t> region, int64_t regions)
+PatchSource::PatchSource(const PatchGeometry& geometry, std::span<const float> image,
+                         std::span<const float> reference, std::span<const int32_t> region, int64_t regions)
     : geometry_(geometry), regions_(regions) {
   const int patch = geometry.patch, width = geometry.width;
   if (patch <= 0 || geometry.height <= 0 || width <= 0 || geometry.height % patch != 0 || width % patch != 0)
-    throw input_error("patches: expected an image of whole patches of {} pixels, found {} x {}", patch, geometry.height, width);
+    throw input_error("patches: expected an image of whole patches of {} pixels, found {} x {}", patch,
+                      geometry.height, width);
   const int64_t pixels = int64_t{geometry.height} * width;
   check_count("pixels of the image", 3 * pixels, static_cast<int64_t>(image.size()));
   check_count("pixels of the reference", 3 * pixels, static_cast<int64_t>(reference.size()));
   check_count("regions of the pixels", pixels, static_cast<int64_t>(region.size()));
   for (int32_t index : region)
-    if (index < 0 || index >= regions) throw input_error("region of a pixel: expected 0..{}, found {}", regions - 1, index);
+    if (index < 0 || index >= regions)
+      throw input_error("region of a pixel: expected 0..{}, found {}", regions - 1, index);
 
   base_ = AlignedBuffer<float>(geometry.patches() * padded_columns());
   difference_ = AlignedBuffer<float>(geometry.patches() * padded_columns());
@@ -44,21 +46,23 @@ PatchSource::PatchSource(const PatchGeometry& geometry, std::span<const float> i
       }
 }
 
-void compose(const KernelSet& kernels, const PatchSource& source, std::span<const float> keep, int64_t first_row, Activations& rows) {
+void compose(const KernelSet& kernels, const PatchSource& source, std::span<const float> keep,
+             int64_t first_row, Activations& rows) {
   check_count("keep", source.regions(), static_cast<int64_t>(keep.size()));
   if (rows.format() != kernels.format || rows.columns() != source.geometry().columns() || first_row < 0 ||
       first_row + source.geometry().tokens() > rows.rows())
-    throw input_error("patch rows: expected rows {}..{} of {} {} columns, found {} rows of {} {} columns", first_row,
-                      first_row + source.geometry().tokens() - 1, source.geometry().columns(), name_of(kernels.format),
-                      rows.rows(), rows.columns(), name_of(rows.format()));
+    throw input_error("patch rows: expected rows {}..{} of {} {} columns, found {} rows of {} {} columns",
+                      first_row, first_row + source.geometry().tokens() - 1, source.geometry().columns(),
+                      name_of(kernels.format), rows.rows(), rows.columns(), name_of(rows.format()));
   kernels.compose(source, keep.data(), first_row, rows);
 }
 
-void compose_backward(const KernelSet& kernels, const PatchSource& source, const float* gradient, int64_t stride,
-                      std::span<float> d_keep) {
+void compose_backward(const KernelSet& kernels, const PatchSource& source, const float* gradient,
+                      int64_t stride, std::span<float> d_keep) {
   check_count("d_keep", source.regions(), static_cast<int64_t>(d_keep.size()));
   if (stride < source.padded_columns())
-    throw input_error("patch gradient: expected rows at least {} apart, found {}", source.padded_columns(), stride);
+    throw input_error("patch gradient: expected rows at least {} apart, found {}", source.padded_columns(),
+                      stride);
   kernels.compose_backward(source, gradient, stride, d_keep.data());
 }
 

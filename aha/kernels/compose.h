@@ -1,11 +1,14 @@
-// Perturbed images composed straight into the patch rows that the network multiplies: they never exist as images.
+// Perturbed images composed straight into the patch rows that the network multiplies: they never exist as
+// images.
 //
-// A perturbed image shows region j of image I with weight keep[j] over the reference I0 (deletion: keep = 1 - m; insertion: keep = m). Normalised,
+// A perturbed image shows region j of image I with weight keep[j] over the reference I0 (deletion: keep = 1 -
+// m; insertion: keep = m). Normalised,
 //
 //   x = (I0 - mean) / std + keep[region] * (I - I0) / std = base + keep[region] * difference
 //
-// base and difference are laid out once as patch rows (channel, y, x within the patch: a convolution's weights flattened); a perturbed image is then one fused
-// multiply-add a value. Back:  d loss / d keep[j] = sum over pixels of region j and channels of (d loss / d x) * difference.
+// base and difference are laid out once as patch rows (channel, y, x within the patch: a convolution's
+// weights flattened); a perturbed image is then one fused multiply-add a value. Back:  d loss / d keep[j] =
+// sum over pixels of region j and channels of (d loss / d x) * difference.
 #pragma once
 
 #include <array>
@@ -54,9 +57,12 @@ class PatchSource {
 };
 
 // Writes the geometry().tokens() rows of one perturbed image from row `first_row` on. keep: regions() values.
-void compose(const KernelSet& kernels, const PatchSource& source, std::span<const float> keep, int64_t first_row, Activations& rows);
+void compose(const KernelSet& kernels, const PatchSource& source, std::span<const float> keep,
+             int64_t first_row, Activations& rows);
 
-// gradient: d loss / d x, the tokens() rows of one perturbed image, `stride` apart (prefix rows are skipped). d_keep: regions() values, overwritten.
-void compose_backward(const KernelSet& kernels, const PatchSource& source, const float* gradient, int64_t stride, std::span<float> d_keep);
+// gradient: d loss / d x, the tokens() rows of one perturbed image, `stride` apart (prefix rows are skipped).
+// d_keep: regions() values, overwritten.
+void compose_backward(const KernelSet& kernels, const PatchSource& source, const float* gradient,
+                      int64_t stride, std::span<float> d_keep);
 
 }  // namespace aha

@@ -10,7 +10,8 @@ void compose_ref(const PatchSource& source, const float* keep, int64_t first_row
     for (int64_t column = 0; column < geometry.columns(); ++column) {
       float x = 0;
       if (const int64_t patch = token - geometry.prefix_tokens; patch >= 0)
-        x = source.base(patch)[column] + keep[source.region(patch)[column % source.area()]] * source.difference(patch)[column];
+        x = source.base(patch)[column] +
+            keep[source.region(patch)[column % source.area()]] * source.difference(patch)[column];
       rows.set(first_row + token, column, x);
     }
 }
@@ -21,7 +22,8 @@ void compose_backward_ref(const PatchSource& source, const float* gradient, int6
   for (int64_t patch = 0; patch < geometry.patches(); ++patch)
     for (int64_t column = 0; column < geometry.columns(); ++column)
       sums[source.region(patch)[column % source.area()]] +=
-          double{gradient[(geometry.prefix_tokens + patch) * stride + column]} * source.difference(patch)[column];
+          double{gradient[(geometry.prefix_tokens + patch) * stride + column]} *
+          source.difference(patch)[column];
   for (int64_t j = 0; j < source.regions(); ++j) d_keep[j] = static_cast<float>(sums[j]);
 }
 

@@ -33,7 +33,8 @@ Scene random_scene(int height, int width, int patch, int cell) {
   return s;
 }
 
-const Scene kScenes[] = {random_scene(4, 4, 2, 2), random_scene(32, 48, 16, 8), random_scene(28, 42, 14, 5), random_scene(24, 16, 8, 16)};
+const Scene kScenes[] = {random_scene(4, 4, 2, 2), random_scene(32, 48, 16, 8), random_scene(28, 42, 14, 5),
+                         random_scene(24, 16, 8, 16)};
 
 class Compose : public ::testing::TestWithParam<const KernelSet*> {
  protected:
@@ -54,13 +55,17 @@ TEST_P(Compose, PatchRowsAreTheNormalisedBlend) {
       for (int64_t column = 0; column < g.columns(); ++column) {
         double expected = 0, size = 0;
         if (const int64_t patch = token - g.prefix_tokens; patch >= 0) {
-          const int64_t across = g.width / g.patch, c = column / (g.patch * g.patch), within = column % (g.patch * g.patch);
-          const int64_t pixel = (patch / across * g.patch + within / g.patch) * g.width + patch % across * g.patch + within % g.patch;
-          const double shown = scene.image[c * pixels + pixel], hidden = scene.reference[c * pixels + pixel], k = keep[scene.region[pixel]];
+          const int64_t across = g.width / g.patch, c = column / (g.patch * g.patch),
+                        within = column % (g.patch * g.patch);
+          const int64_t pixel = (patch / across * g.patch + within / g.patch) * g.width +
+                                patch % across * g.patch + within % g.patch;
+          const double shown = scene.image[c * pixels + pixel], hidden = scene.reference[c * pixels + pixel],
+                       k = keep[scene.region[pixel]];
           expected = (shown * k + hidden * (1 - k) - g.mean[c]) / g.std[c];
           size = (std::abs(shown * k) + std::abs(hidden * k) + std::abs(hidden) + 1) / g.std[c];
         }
-        ASSERT_NEAR(rows.at(3 + token, column), expected, 4 * testing::kF32Epsilon * size + testing::storing_epsilon(format) * std::abs(expected));
+        ASSERT_NEAR(rows.at(3 + token, column), expected,
+                    4 * testing::kF32Epsilon * size + testing::storing_epsilon(format) * std::abs(expected));
       }
   }
 }
@@ -73,8 +78,10 @@ TEST_P(Compose, BackwardMatchesReference) {
     std::vector<float> found(scene.regions), expected(scene.regions);
     compose_backward(kernels, source, gradient.data(), stride, found);
     compose_backward(reference, source, gradient.data(), stride, expected);
-    const int64_t most = 3 * scene.geometry.height * scene.geometry.width / std::max<int64_t>(1, scene.regions / 2);
-    const double bound = testing::sum_bound(most, std::sqrt(static_cast<double>(most)) * 7);  // values of size 1 / std * sqrt 2 ~ 7
+    const int64_t most =
+        3 * scene.geometry.height * scene.geometry.width / std::max<int64_t>(1, scene.regions / 2);
+    const double bound = testing::sum_bound(
+        most, std::sqrt(static_cast<double>(most)) * 7);  // values of size 1 / std * sqrt 2 ~ 7
     EXPECT_TRUE(all_within(found, expected, [&](size_t) { return bound; }));
   }
 }
@@ -87,7 +94,8 @@ TEST_P(Compose, BackwardIsTheTransposeOfForward) {
   const auto keep = random_floats(scene.regions, 5);
   const int64_t stride = source.padded_columns(), tokens = scene.geometry.tokens();
   const auto gradient = random_floats(tokens * stride, 6);
-  Activations with(format, tokens, scene.geometry.columns()), without(format, tokens, scene.geometry.columns());
+  Activations with(format, tokens, scene.geometry.columns()),
+      without(format, tokens, scene.geometry.columns());
   compose(kernels, source, keep, 0, with);
   compose(kernels, source, std::vector<float>(scene.regions), 0, without);
   double forward = 0, size = 0;

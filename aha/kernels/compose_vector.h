@@ -1,4 +1,5 @@
-// Composing patch rows on strips. The weights of a patch's pixels are gathered once and repeated for the three channels.
+// Composing patch rows on strips. The weights of a patch's pixels are gathered once and repeated for the
+// three channels.
 #pragma once
 
 #include <cstring>
@@ -37,7 +38,8 @@ void compose_strips(const PatchSource& source, const float* keep, int64_t first_
   }
 }
 
-inline void compose_backward_vector(const PatchSource& source, const float* gradient, int64_t stride, float* d_keep) {
+inline void compose_backward_vector(const PatchSource& source, const float* gradient, int64_t stride,
+                                    float* d_keep) {
   static thread_local AlignedBuffer<float> scratch;
   const int64_t area = source.area(), columns = source.padded_columns();
   float* products = scratch.at_least(columns);
@@ -48,7 +50,8 @@ inline void compose_backward_vector(const PatchSource& source, const float* grad
     for (int64_t column = 0; column < columns; column += kStrip)
       store_strip(products + column, load_strip(g + column) * load_strip(difference + column));
     const int32_t* region = source.region(patch);
-    for (int64_t i = 0; i < area; ++i) d_keep[region[i]] += products[i] + products[area + i] + products[2 * area + i];
+    for (int64_t i = 0; i < area; ++i)
+      d_keep[region[i]] += products[i] + products[area + i] + products[2 * area + i];
   }
 }
 

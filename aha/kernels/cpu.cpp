@@ -51,7 +51,8 @@ sigjmp_buf g_trial_failed;
 
 // One 16x32 by 32x16 product of ones: 256 times 32.
 bool trial_multiplication() {
-  struct sigaction guard {}, before {};
+  struct sigaction guard {
+  }, before{};
   guard.sa_handler = [](int) { siglongjmp(g_trial_failed, 1); };
   ::sigaction(SIGILL, &guard, &before);
   bool right = false;
@@ -94,7 +95,9 @@ const IsaChoice& chosen() {
 
 }  // namespace
 
-std::string_view name_of(Isa isa) { return kNames[static_cast<int>(isa)]; }
+std::string_view name_of(Isa isa) {
+  return kNames[static_cast<int>(isa)];
+}
 
 const IsaChoice& present_isa() {
   static const IsaChoice choice = probed();
@@ -113,8 +116,12 @@ IsaChoice lowered_isa(const IsaChoice& present, std::string_view request) {
   throw unknown_name_error("AHA_ISA", request, std::vector<std::string>(kNames.begin(), kNames.end()));
 }
 
-Isa best_isa() { return chosen().isa; }
+Isa best_isa() {
+  return chosen().isa;
+}
 
-std::string describe_cpu() { return fmt::format("{} ({})", name_of(chosen().isa), chosen().why); }
+std::string describe_cpu() {
+  return fmt::format("{} ({})", name_of(chosen().isa), chosen().why);
+}
 
 }  // namespace aha

@@ -1,8 +1,9 @@
 // Which instructions really run here.
 //
-// A level is used only if the CPU says it has it, the operating system saves its registers and, for tiles, the kernel grants them and a trial
-// multiplication gives the right answer. (CPUID leaf 0x1D, which describes the tiles, is never read: some virtual machines hide it.)
-// AHA_ISA=ref|avx2|avx512|amx lowers the level, for tests and comparisons; it cannot raise it.
+// A level is used only if the CPU says it has it, the operating system saves its registers and, for tiles,
+// the kernel grants them and a trial multiplication gives the right answer. (CPUID leaf 0x1D, which describes
+// the tiles, is never read: some virtual machines hide it.) AHA_ISA=ref|avx2|avx512|amx lowers the level, for
+// tests and comparisons; it cannot raise it.
 #pragma once
 
 #include <string>
@@ -28,10 +29,12 @@ struct IsaChoice {
 // The highest level that works on this machine, whatever AHA_ISA says.
 const IsaChoice& present_isa();
 
-// What a request for a level gives on a machine that has `present`; empty = no request. An unknown name is an input error.
+// What a request for a level gives on a machine that has `present`; empty = no request. An unknown name is an
+// input error.
 IsaChoice lowered_isa(const IsaChoice& present, std::string_view request);
 
-// The level to use: present_isa() lowered by AHA_ISA. Probed once; call it before threads start, as the permission for tiles is inherited.
+// The level to use: present_isa() lowered by AHA_ISA. Probed once; call it before threads start, as the
+// permission for tiles is inherited.
 Isa best_isa();
 
 // "avx512 (AMX: ...)" for --verbose and `aha doctor`.

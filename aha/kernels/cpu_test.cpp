@@ -30,18 +30,23 @@ TEST(Cpu, AnUnknownRequestIsAnInputErrorThatListsTheNames) {
     FAIL() << "accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.exit_code(), 2);
-    for (const char* name : {"avx1024", "ref", "avx2", "avx512", "amx"}) EXPECT_THAT(error.what(), ::testing::HasSubstr(name));
+    for (const char* name : {"avx1024", "ref", "avx2", "avx512", "amx"})
+      EXPECT_THAT(error.what(), ::testing::HasSubstr(name));
   }
 }
 
-TEST(Cpu, BestNeverExceedsPresent) { EXPECT_LE(best_isa(), present_isa().isa); }
+TEST(Cpu, BestNeverExceedsPresent) {
+  EXPECT_LE(best_isa(), present_isa().isa);
+}
 
 TEST(KernelSets, EveryLevelServesEveryPrecision) {
   for (Isa isa : {Isa::kReference, Isa::kAvx2, Isa::kAvx512, Isa::kAmx})
     for (Precision precision : {Precision::kF32, Precision::kBf16}) {
       const KernelSet& kernels = kernel_set(isa, precision);
       EXPECT_EQ(kernels.isa, isa);
-      const Format expected = isa != Isa::kAmx ? Format::kF32 : precision == Precision::kF32 ? Format::kBf16Pair : Format::kBf16;
+      const Format expected = isa != Isa::kAmx               ? Format::kF32
+                              : precision == Precision::kF32 ? Format::kBf16Pair
+                                                             : Format::kBf16;
       EXPECT_EQ(kernels.format, expected);
     }
 }

@@ -21,13 +21,17 @@ class Elementwise : public ::testing::TestWithParam<const KernelSet*> {
 TEST_P(Elementwise, GeluMatchesErrorFunction) {
   for (int64_t n : {1, 7, 8, 9, 15, 16, 17, 4001}) {
     std::vector<float> x(n);
-    for (int64_t i = 0; i < n; ++i) x[i] = n == 1 ? 0.5f : -12.0f + 24.0f * static_cast<float>(i) / static_cast<float>(n - 1);
+    for (int64_t i = 0; i < n; ++i)
+      x[i] = n == 1 ? 0.5f : -12.0f + 24.0f * static_cast<float>(i) / static_cast<float>(n - 1);
     std::vector<float> y(n), slope(n), expected(n), expected_slope(n);
     gelu(kernels, n, x.data(), y.data(), slope.data());
     gelu(reference, n, x.data(), expected.data(), expected_slope.data());
     // Phi within 1.5e-7 and a few roundings.
-    EXPECT_TRUE(all_within(y, expected, [&](size_t i) { return (1.5e-7 + 4 * testing::kF32Epsilon) * std::abs(x[i]) + 1e-37; })) << n;
-    EXPECT_TRUE(all_within(slope, expected_slope, [&](size_t) { return 1.5e-7 + 8 * testing::kF32Epsilon; })) << n;
+    EXPECT_TRUE(all_within(y, expected, [&](size_t i) {
+      return (1.5e-7 + 4 * testing::kF32Epsilon) * std::abs(x[i]) + 1e-37;
+    })) << n;
+    EXPECT_TRUE(all_within(slope, expected_slope, [&](size_t) { return 1.5e-7 + 8 * testing::kF32Epsilon; }))
+        << n;
     std::vector<float> without(n);
     gelu(kernels, n, x.data(), without.data(), nullptr);
     EXPECT_EQ(without, y);
@@ -43,10 +47,15 @@ TEST_P(Elementwise, SoftmaxRowsSumToOneAndMatchReference) {
     softmax_rows(kernels, rows, columns, found.data(), stride, sums.data());
     softmax_rows(reference, rows, columns, expected.data(), stride, expected_sums.data());
     // A score of size 20 is subtracted and exponentiated: relative error 20 eps and some units.
-    EXPECT_TRUE(all_within(found, expected, [&](size_t i) { return 40 * testing::kF32Epsilon * std::abs(expected[i]) + 1e-37; })) << columns;
-    EXPECT_TRUE(all_within(sums, expected_sums, [&](size_t i) { return 4 * testing::kF32Epsilon * (1 + std::abs(expected_sums[i])); }));
+    EXPECT_TRUE(all_within(found, expected, [&](size_t i) {
+      return 40 * testing::kF32Epsilon * std::abs(expected[i]) + 1e-37;
+    })) << columns;
+    EXPECT_TRUE(all_within(sums, expected_sums, [&](size_t i) {
+      return 4 * testing::kF32Epsilon * (1 + std::abs(expected_sums[i]));
+    }));
     for (int64_t r = 0; r < rows; ++r)
-      EXPECT_NEAR(std::accumulate(found.begin() + r * stride, found.begin() + r * stride + columns, 0.0), 1.0, 1e-6);
+      EXPECT_NEAR(std::accumulate(found.begin() + r * stride, found.begin() + r * stride + columns, 0.0), 1.0,
+                  1e-6);
   }
 }
 

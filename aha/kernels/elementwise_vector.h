@@ -1,4 +1,5 @@
-// GELU and softmax on vectors; the last values of a row go through a padded copy, so that any length gives the same value in any place.
+// GELU and softmax on vectors; the last values of a row go through a padded copy, so that any length gives
+// the same value in any place.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,5 @@
-// The epilogues of gemm.h as code on strips. Each has two steps: at(column) once for a panel of 32 columns, then finish(row, sums) for each of its rows.
+// The epilogues of gemm.h as code on strips. Each has two steps: at(column) once for a panel of 32 columns,
+// then finish(row, sums) for each of its rows.
 #pragma once
 
 #include "aha/kernels/gemm.h"
@@ -7,9 +8,13 @@
 namespace aha {
 namespace {
 
-inline Strip bias_strip(const float* bias, int64_t column) { return bias ? load_strip(bias + column) : Strip{}; }
+inline Strip bias_strip(const float* bias, int64_t column) {
+  return bias ? load_strip(bias + column) : Strip{};
+}
 
-inline void fetch_for_write(const void* p) { __builtin_prefetch(p, 1, 3); }
+inline void fetch_for_write(const void* p) {
+  __builtin_prefetch(p, 1, 3);
+}
 
 template <class Form, class Description>
 struct Finisher;
@@ -87,7 +92,10 @@ struct Finisher<Form, StoreActivations> {
 template <class Form>
 struct Finisher<Form, GeluToActivations> {
   explicit Finisher(const GeluToActivations& e)
-      : out(*e.out), derivative(e.derivative ? *e.derivative : *e.out), with_derivative(e.derivative), bias(e.bias) {}
+      : out(*e.out),
+        derivative(e.derivative ? *e.derivative : *e.out),
+        with_derivative(e.derivative),
+        bias(e.bias) {}
   struct Panel {
     StripsOf<Form> out, derivative;
     bool with_derivative;
@@ -156,8 +164,10 @@ struct Finisher<Form, StoreHeads> {
 
 template <class Form, class Description>
 auto finisher(const Description& e, const PackedWeights& weights) {
-  if constexpr (std::is_same_v<Description, StoreWithTable>) return Finisher<Form, Description>(e, weights.padded_outputs());
-  else return Finisher<Form, Description>(e);
+  if constexpr (std::is_same_v<Description, StoreWithTable>)
+    return Finisher<Form, Description>(e, weights.padded_outputs());
+  else
+    return Finisher<Form, Description>(e);
 }
 
 }  // namespace

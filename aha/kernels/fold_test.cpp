@@ -12,8 +12,9 @@ using testing::random_floats;
 
 TEST(Fold, FoldedWeightsGiveWhatTheLayersGaveOneByOne) {
   const int64_t outputs = 7, inputs = 33;
-  const auto weights = random_floats(outputs * inputs, 1), bias = random_floats(outputs, 2), gamma = random_floats(inputs, 3),
-             beta = random_floats(inputs, 4), xhat = random_floats(inputs, 5);
+  const auto weights = random_floats(outputs * inputs, 1), bias = random_floats(outputs, 2),
+             gamma = random_floats(inputs, 3), beta = random_floats(inputs, 4),
+             xhat = random_floats(inputs, 5);
   auto folded = weights, folded_bias = bias;
   fold_layer_norm(folded, folded_bias, gamma, beta);
   scale_outputs(folded, folded_bias, 2, 3, 0.125f);
@@ -22,7 +23,8 @@ TEST(Fold, FoldedWeightsGiveWhatTheLayersGaveOneByOne) {
     for (int64_t k = 0; k < inputs; ++k) {
       expected += weights[n * inputs + k] * (double{gamma[k]} * xhat[k] + beta[k]);
       found += double{folded[n * inputs + k]} * xhat[k];
-      size += std::abs(weights[n * inputs + k] * (double{gamma[k]} * xhat[k])) + std::abs(weights[n * inputs + k] * double{beta[k]});
+      size += std::abs(weights[n * inputs + k] * (double{gamma[k]} * xhat[k])) +
+              std::abs(weights[n * inputs + k] * double{beta[k]});
     }
     const double factor = n >= 2 && n < 5 ? 0.125 : 1;
     EXPECT_NEAR(found, factor * expected, 2 * testing::kF32Epsilon * (size + std::abs(bias[n])));

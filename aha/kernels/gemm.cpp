@@ -11,19 +11,22 @@ struct Check {
   int64_t rows, columns;  // of the product; columns padded
 
   void rows_of_floats(const float* out, int64_t stride) const {
-    if (!out || stride < columns) throw input_error("product: expected rows at least {} floats apart, found {}", columns, stride);
+    if (!out || stride < columns)
+      throw input_error("product: expected rows at least {} floats apart, found {}", columns, stride);
   }
   void operand(const Activations* a, std::string_view what) const {
     if (!a || a->format() != kernels.format || a->rows() < rows || rounded_to_strip(a->columns()) != columns)
-      throw input_error("{}: expected {} x {} in {}, found {} x {} in {}", what, rows, columns, name_of(kernels.format),
-                        a ? a->rows() : 0, a ? a->columns() : 0, a ? name_of(a->format()) : "nothing");
+      throw input_error("{}: expected {} x {} in {}, found {} x {} in {}", what, rows, columns,
+                        name_of(kernels.format), a ? a->rows() : 0, a ? a->columns() : 0,
+                        a ? name_of(a->format()) : "nothing");
   }
 
   void operator()(const StoreRows& e) const { rows_of_floats(e.out, e.stride); }
   void operator()(const AddToRows& e) const { rows_of_floats(e.out, e.stride); }
   void operator()(const StoreWithTable& e) const {
     rows_of_floats(e.out, e.stride);
-    if (!e.table || e.period < 1) throw input_error("product: expected a table of at least one row, found {}", e.period);
+    if (!e.table || e.period < 1)
+      throw input_error("product: expected a table of at least one row, found {}", e.period);
   }
   void operator()(const StoreActivations& e) const { operand(e.out, "product"); }
   void operator()(const GeluToActivations& e) const {
@@ -49,10 +52,13 @@ struct Check {
 
 }  // namespace
 
-void gemm(const KernelSet& kernels, int64_t rows, const Activations& x, const PackedWeights& weights, const Epilogue& epilogue) {
-  if (x.format() != kernels.format || weights.format() != kernels.format || x.rows() < rows || x.columns() != weights.inputs())
-    throw input_error("product: expected {} x {} in {}, found {} x {} in {} and weights in {}", rows, weights.inputs(),
-                      name_of(kernels.format), x.rows(), x.columns(), name_of(x.format()), name_of(weights.format()));
+void gemm(const KernelSet& kernels, int64_t rows, const Activations& x, const PackedWeights& weights,
+          const Epilogue& epilogue) {
+  if (x.format() != kernels.format || weights.format() != kernels.format || x.rows() < rows ||
+      x.columns() != weights.inputs())
+    throw input_error("product: expected {} x {} in {}, found {} x {} in {} and weights in {}", rows,
+                      weights.inputs(), name_of(kernels.format), x.rows(), x.columns(), name_of(x.format()),
+                      name_of(weights.format()));
   std::visit(Check{kernels, rows, weights.padded_outputs()}, epilogue);
   kernels.gemm(rows, x, weights, epilogue);
 }

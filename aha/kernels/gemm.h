@@ -1,8 +1,8 @@
 // Products of activations with frozen weights, finished in place: y = epilogue(x W^T).
 //
-// The sums of a 32-column strip of one row go from the registers straight into one of the epilogues below, so that bias, GELU, residual and the cut into heads
-// cost no pass over memory. Sums are float32. The value of a row depends on that row and the weights alone: not on how many rows there are, nor on its
-// place among them.
+// The sums of a 32-column strip of one row go from the registers straight into one of the epilogues below, so
+// that bias, GELU, residual and the cut into heads cost no pass over memory. Sums are float32. The value of a
+// row depends on that row and the weights alone: not on how many rows there are, nor on its place among them.
 //
 // Cost: 2 * rows * K * N flops. One thread; callers split images among threads.
 #pragma once
@@ -16,8 +16,8 @@
 
 namespace aha {
 
-// Below, `sum` is the product at (row, n); n runs over padded_outputs(). A bias may be null; otherwise it has padded_outputs() values.
-// Rows of float32 outputs are `stride` floats apart, at least padded_outputs().
+// Below, `sum` is the product at (row, n); n runs over padded_outputs(). A bias may be null; otherwise it has
+// padded_outputs() values. Rows of float32 outputs are `stride` floats apart, at least padded_outputs().
 
 // out = sum + bias
 struct StoreRows {
@@ -54,17 +54,20 @@ struct ScaleToActivations {
   Activations* out = nullptr;
   const Activations* factor = nullptr;
 };
-// Columns cut into heads: the first sections[0]->columns() to sections[0], the next to sections[1], ...; null ends the list.
+// Columns cut into heads: the first sections[0]->columns() to sections[0], the next to sections[1], ...; null
+// ends the list.
 struct StoreHeads {
   std::array<Heads*, 3> sections = {};
   const float* bias = nullptr;
 };
 
-using Epilogue = std::variant<StoreRows, AddToRows, StoreWithTable, StoreActivations, GeluToActivations, ScaleToActivations, StoreHeads>;
+using Epilogue = std::variant<StoreRows, AddToRows, StoreWithTable, StoreActivations, GeluToActivations,
+                              ScaleToActivations, StoreHeads>;
 
 struct KernelSet;
 
 // The first `rows` rows of x. Shapes and forms are checked: input error.
-void gemm(const KernelSet& kernels, int64_t rows, const Activations& x, const PackedWeights& weights, const Epilogue& epilogue);
+void gemm(const KernelSet& kernels, int64_t rows, const Activations& x, const PackedWeights& weights,
+          const Epilogue& epilogue);
 
 }  // namespace aha

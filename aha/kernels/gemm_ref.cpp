@@ -3,7 +3,9 @@
 namespace aha {
 namespace {
 
-float bias_at(const float* bias, int64_t n) { return bias ? bias[n] : 0.0f; }
+float bias_at(const float* bias, int64_t n) {
+  return bias ? bias[n] : 0.0f;
+}
 
 void finish(const StoreRows& e, int64_t, int64_t row, int64_t n, double sum) {
   e.out[row * e.stride + n] = static_cast<float>(sum + bias_at(e.bias, n));
@@ -38,8 +40,8 @@ void finish(const StoreHeads& e, int64_t, int64_t row, int64_t n, double sum) {
   for (Heads* heads : e.sections) {
     if (!heads) return;
     if (column < heads->columns()) {
-      heads->set(row / heads->tokens(), column / heads->width(), row % heads->tokens(), column % heads->width(),
-                 static_cast<float>(sum + bias_at(e.bias, n)));
+      heads->set(row / heads->tokens(), column / heads->width(), row % heads->tokens(),
+                 column % heads->width(), static_cast<float>(sum + bias_at(e.bias, n)));
       return;
     }
     column -= heads->columns();

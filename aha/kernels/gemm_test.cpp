@@ -49,10 +49,14 @@ TEST_P(Gemm, MatchesReferenceAtAwkwardSizes) {
         gemm(kernels, m, x, w, StoreRows{found.data(), stride, bias.data()});
         gemm(reference, m, x, w, StoreRows{expected.data(), stride, bias.data()});
         const auto bound = bound_of(x, w);
-        EXPECT_TRUE(all_within(found, expected, [&](size_t i) {
-          const int64_t row = i / stride, column = i % stride;
-          return column < columns ? bound(row, column) + std::abs(expected[i]) * 0x1p-23 : 1e-30;
-        })) << m << " x " << k << " x " << n;
+        EXPECT_TRUE(all_within(found, expected,
+                               [&](size_t i) {
+                                 const int64_t row = i / stride, column = i % stride;
+                                 return column < columns
+                                            ? bound(row, column) + std::abs(expected[i]) * 0x1p-23
+                                            : 1e-30;
+                               }))
+            << m << " x " << k << " x " << n;
       }
 }
 
@@ -82,9 +86,13 @@ TEST_P(Gemm, IsAsExactAsItsFormPromises) {
       for (int64_t i = 0; i < k; ++i) sum += double{values[r * k + i]} * weights[c * k + i];
       expected[r * n + c] = static_cast<float>(sum);
     }
-  gemm(kernels, m, x, PackedWeights::forward(format, weights.data(), n, k), StoreRows{found.data(), n, nullptr});
-  // Two operands rounded: 2^-9 / sqrt 3 each for bf16, 2^-17 for pairs; float32 only sums, sqrt(K) eps at most.
-  const double promised = format == Format::kBf16 ? 0x1p-9 : format == Format::kBf16Pair ? 0x1p-17 : 27 * testing::kF32Epsilon;
+  gemm(kernels, m, x, PackedWeights::forward(format, weights.data(), n, k),
+       StoreRows{found.data(), n, nullptr});
+  // Two operands rounded: 2^-9 / sqrt 3 each for bf16, 2^-17 for pairs; float32 only sums, sqrt(K) eps at
+  // most.
+  const double promised = format == Format::kBf16       ? 0x1p-9
+                          : format == Format::kBf16Pair ? 0x1p-17
+                                                        : 27 * testing::kF32Epsilon;
   EXPECT_LT(testing::relative_distance(found, expected), promised * 1.4142);
 }
 
@@ -93,21 +101,25 @@ TEST_P(Gemm, EveryEpilogueMatchesReference) {
   const Activations x = random_operand(format, m, k, 6);
   const auto weights = random_floats(n * k, 7, 0.2f);
   const auto w = PackedWeights::forward(format, weights.data(), n, k);
-  const auto bias = random_floats(n, 8), table = random_floats(tokens * n, 9), start = random_floats(m * n, 10);
+  const auto bias = random_floats(n, 8), table = random_floats(tokens * n, 9),
+             start = random_floats(m * n, 10);
   const Activations factor = random_operand(format, m, n, 11);
   const auto bound = bound_of(x, w);
   const double storing = testing::storing_epsilon(format);
 
   const auto rows_of = [&](const KernelSet& set, bool add) {
     std::vector<float> out = start;
-    if (add) gemm(set, m, x, w, AddToRows{out.data(), n, bias.data()});
-    else gemm(set, m, x, w, StoreWithTable{out.data(), n, table.data(), tokens});
+    if (add)
+      gemm(set, m, x, w, AddToRows{out.data(), n, bias.data()});
+    else
+      gemm(set, m, x, w, StoreWithTable{out.data(), n, table.data(), tokens});
     return out;
   };
   for (bool add : {true, false}) {
     const auto expected = rows_of(reference, add);
-    EXPECT_TRUE(all_within(rows_of(kernels, add), expected,
-                           [&](size_t i) { return bound(i / n, i % n) + 0x1p-22 * (1 + std::abs(expected[i])); }));
+    EXPECT_TRUE(all_within(rows_of(kernels, add), expected, [&](size_t i) {
+      return bound(i / n, i % n) + 0x1p-22 * (1 + std::abs(expected[i]));
+    }));
   }
 
   const auto operand_of = [&](const KernelSet& set, int which) {
@@ -120,15 +132,19 @@ TEST_P(Gemm, EveryEpilogueMatchesReference) {
   };
   for (int which : {0, 1, 2, 3, 4}) {
     const auto expected = operand_of(reference, which), factors = floats_of(factor);
-    EXPECT_TRUE(all_within(operand_of(kernels, which), expected, [&](size_t i) {
-      // |gelu'| and |gelu''| stay below 1.2; the approximation of Phi adds 1.5e-7 |x|, |x| < 12 here.
-      const double slope = which == 3 ? std::abs(factors[i]) : 1.2;
-      return slope * bound(i / n, i % n) + storing * std::abs(expected[i]) + 2e-6;
-    })) << "epilogue " << which;
+    EXPECT_TRUE(all_within(operand_of(kernels, which), expected,
+                           [&](size_t i) {
+                             // |gelu'| and |gelu''| stay below 1.2; the approximation of Phi adds 1.5e-7 |x|,
+                             // |x| < 12 here.
+                             const double slope = which == 3 ? std::abs(factors[i]) : 1.2;
+                             return slope * bound(i / n, i % n) + storing * std::abs(expected[i]) + 2e-6;
+                           }))
+        << "epilogue " << which;
   }
 
   const auto heads_of = [&](const KernelSet& set) {
-    Heads q(format, images, 2, tokens, 32), k2(format, images, 2, tokens, 32), v(format, images, 1, tokens, 64);
+    Heads q(format, images, 2, tokens, 32), k2(format, images, 2, tokens, 32),
+        v(format, images, 1, tokens, 64);
     gemm(set, m, x, w, StoreHeads{{&q, &k2, &v}, bias.data()});
     auto all = floats_of(q), more = floats_of(k2), rest = floats_of(v);
     all.insert(all.end(), more.begin(), more.end());
@@ -139,7 +155,8 @@ TEST_P(Gemm, EveryEpilogueMatchesReference) {
   double largest = 0;
   for (int64_t r = 0; r < m; ++r)
     for (int64_t c = 0; c < n; ++c) largest = std::max(largest, bound(r, c));
-  EXPECT_TRUE(all_within(heads_of(kernels), expected, [&](size_t i) { return largest + storing * (0.01 + std::abs(expected[i])); }));
+  EXPECT_TRUE(all_within(heads_of(kernels), expected,
+                         [&](size_t i) { return largest + storing * (0.01 + std::abs(expected[i])); }));
 }
 
 TEST_P(Gemm, ARowHasTheSameValueAnywhere) {
@@ -155,7 +172,8 @@ TEST_P(Gemm, ARowHasTheSameValueAnywhere) {
       for (int64_t c = 0; c < k; ++c) alone.set(place, c, bare.at(from, c));
       std::vector<float> out((place + 1) * n);
       gemm(kernels, place + 1, alone, w, StoreRows{out.data(), n, nullptr});
-      for (int64_t c = 0; c < n; ++c) ASSERT_EQ(out[place * n + c], all[from * n + c]) << from << " at " << place;
+      for (int64_t c = 0; c < n; ++c)
+        ASSERT_EQ(out[place * n + c], all[from * n + c]) << from << " at " << place;
     }
 }
 
@@ -176,7 +194,8 @@ TEST_P(Gemm, NanReachesItsRowAndNoOther) {
   x.set(3, 5, std::numeric_limits<float>::quiet_NaN());
   const auto weights = random_floats(n * k, 16);
   Activations out(format, m, n);
-  gemm(kernels, m, x, PackedWeights::forward(format, weights.data(), n, k), GeluToActivations{&out, nullptr, nullptr});
+  gemm(kernels, m, x, PackedWeights::forward(format, weights.data(), n, k),
+       GeluToActivations{&out, nullptr, nullptr});
   for (int64_t r = 0; r < m; ++r)
     for (int64_t c = 0; c < n; ++c) ASSERT_EQ(std::isnan(out.at(r, c)), r == 3) << r << ", " << c;
 }
@@ -204,11 +223,12 @@ TEST(BfloatPair, KeepsSeventeenBits) {
 
 TEST(Bfloat, RoundsToNearestEvenAndKeepsNan) {
   EXPECT_EQ(bf16_from_float(1.0f), 0x3f80);
-  EXPECT_EQ(bf16_from_float(1.0f + 0x1p-8f), 0x3f80);              // half way: to even
-  EXPECT_EQ(bf16_from_float(1.0f + 0x1p-7f + 0x1p-8f), 0x3f82);    // half way: to even
+  EXPECT_EQ(bf16_from_float(1.0f + 0x1p-8f), 0x3f80);            // half way: to even
+  EXPECT_EQ(bf16_from_float(1.0f + 0x1p-7f + 0x1p-8f), 0x3f82);  // half way: to even
   EXPECT_EQ(bf16_from_float(1.0f + 0x1p-8f + 0x1p-20f), 0x3f81);
   EXPECT_TRUE(std::isnan(float_from_bf16(bf16_from_float(std::numeric_limits<float>::quiet_NaN()))));
-  EXPECT_EQ(float_from_bf16(bf16_from_float(std::numeric_limits<float>::infinity())), std::numeric_limits<float>::infinity());
+  EXPECT_EQ(float_from_bf16(bf16_from_float(std::numeric_limits<float>::infinity())),
+            std::numeric_limits<float>::infinity());
 }
 
 }  // namespace

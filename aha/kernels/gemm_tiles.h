@@ -1,11 +1,14 @@
 // Products on bf16 tiles.
 //
-// Four tiles hold 32 x 32 sums; a step (32 inputs) loads two tiles of x and two of the weights for four multiplications. A pair adds high * low and low * high: twelve
-// multiplications for ten loads. While a block is multiplied, the rows of the block before it go through the epilogue, a few a step, so that vector and tile units
-// work at the same time; its output lines and the next weight panel are fetched meanwhile.
+// Four tiles hold 32 x 32 sums; a step (32 inputs) loads two tiles of x and two of the weights for four
+// multiplications. A pair adds high * low and low * high: twelve multiplications for ten loads. While a block
+// is multiplied, the rows of the block before it go through the epilogue, a few a step, so that vector and
+// tile units work at the same time; its output lines and the next weight panel are fetched meanwhile.
 //
-// The constants come from a prototype of this scheme on one core of a Sapphire-Rapids-class machine (3152 rows, bias, float32 out): 1455 GFLOP/s at K = 768, N = 3072, and
-// 1496 at K = 3072, N = 768 with 416 rows a block and passes of 768 inputs, the sums of unfinished passes waiting in the second level cache; 128 rows and one pass: 1330.
+// The constants come from a prototype of this scheme on one core of a Sapphire-Rapids-class machine (3152
+// rows, bias, float32 out): 1455 GFLOP/s at K = 768, N = 3072, and 1496 at K = 3072, N = 768 with 416 rows a
+// block and passes of 768 inputs, the sums of unfinished passes waiting in the second level cache; 128 rows
+// and one pass: 1330.
 #pragma once
 
 #include "aha/kernels/epilogues.h"
@@ -83,19 +86,23 @@ struct Pending {
   void finish(int64_t r) const { panel.finish(row + r, load_strip(sums + r * kStrip)); }
 };
 
-// The part of the next weight panel that is still to be fetched; a block takes kFetchLines cache lines of it a step.
+// The part of the next weight panel that is still to be fetched; a block takes kFetchLines cache lines of it
+// a step.
 struct Fetch {
   const char* from = nullptr;
   int64_t bytes = 0;
 };
 
-// kRowsPerStep rows of `before` are finished a step: a constant, so that no division and no short loop stands between the tile instructions.
+// kRowsPerStep rows of `before` are finished a step: a constant, so that no division and no short loop stands
+// between the tile instructions.
 template <class Hardware, int kPlanes, int kRowsPerStep, class Panel>
-inline void multiply_block(const Bf16* x, const Bf16* w, int64_t steps, float* sums, bool first_pass, const Pending<Panel>& before,
-                           const Pending<Panel>& now, Fetch fetch) {
+inline void multiply_block(const Bf16* x, const Bf16* w, int64_t steps, float* sums, bool first_pass,
+                           const Pending<Panel>& before, const Pending<Panel>& now, Fetch fetch) {
   constexpr int64_t kStepElements = 2 * kTile * kPlanes;
-  if (first_pass) zero_sums<Hardware>();
-  else load_sums<Hardware>(sums);
+  if (first_pass)
+    zero_sums<Hardware>();
+  else
+    load_sums<Hardware>(sums);
   const auto step = [&](int64_t s) __attribute__((always_inline)) {
     multiply_step<Hardware, kPlanes>(x + s * kStepElements, w + s * kStepElements);
     if (const int64_t at = s * kFetchLines<kPlanes> * 64; at < fetch.bytes)
@@ -117,7 +124,8 @@ inline void multiply_block(const Bf16* x, const Bf16* w, int64_t steps, float* s
 }
 
 template <class Hardware, class Form, int kRowsPerStep, class Finish>
-void gemm_passes(int64_t rows, const Activations& x, const PackedWeights& weights, const Finish& finish, int64_t passes) {
+void gemm_passes(int64_t rows, const Activations& x, const PackedWeights& weights, const Finish& finish,
+                 int64_t passes) {
   constexpr int kPlanes = Form::kPlanes;
   constexpr int64_t kStepElements = 2 * kTile * kPlanes, kRowBlocks = kPlanes == 1 ? 13 : 6;
   using Panel = decltype(finish.at(0));
@@ -132,19 +140,23 @@ void gemm_passes(int64_t rows, const Activations& x, const PackedWeights& weight
   for (int64_t m0 = 0; m0 < blocks; m0 += kRowBlocks) {
     const int64_t m_end = m0 + kRowBlocks < blocks ? m0 + kRowBlocks : blocks;
     for (int64_t pass = 0; pass < passes; ++pass) {
-      const int64_t k0 = pass * steps_per_pass, k1 = k0 + steps_per_pass < steps ? k0 + steps_per_pass : steps;
+      const int64_t k0 = pass * steps_per_pass,
+                    k1 = k0 + steps_per_pass < steps ? k0 + steps_per_pass : steps;
       const bool last_pass = pass == passes - 1;
       for (int64_t n = 0; n < panels; ++n) {
         const Panel panel = finish.at(n * kStrip);
         const Bf16* w = weights.bf16() + (n * steps + k0) * kStepElements;
-        const Bf16* next = n + 1 < panels ? w + steps * kStepElements : last_pass ? nullptr : weights.bf16() + k1 * kStepElements;
+        const Bf16* next = n + 1 < panels ? w + steps * kStepElements
+                           : last_pass    ? nullptr
+                                          : weights.bf16() + k1 * kStepElements;
         Fetch fetch{reinterpret_cast<const char*>(next), next ? (k1 - k0) * kStepElements * 2 : 0};
         for (int64_t m = m0; m < m_end; ++m) {
-          float* block = passes == 1 ? sums + (count++ & 1) * kBlockSums : sums + (n * kRowBlocks + m - m0) * kBlockSums;
+          float* block =
+              passes == 1 ? sums + (count++ & 1) * kBlockSums : sums + (n * kRowBlocks + m - m0) * kBlockSums;
           const int64_t live = rows - m * kStrip < kStrip ? rows - m * kStrip : kStrip;
           const Pending<Panel> now{block, m * kStrip, last_pass ? live : 0, panel};
-          multiply_block<Hardware, kPlanes, kRowsPerStep>(x.bf16() + (m * steps + k0) * kStepElements, w, k1 - k0, block, pass == 0,
-                                                          before, now, fetch);
+          multiply_block<Hardware, kPlanes, kRowsPerStep>(x.bf16() + (m * steps + k0) * kStepElements, w,
+                                                          k1 - k0, block, pass == 0, before, now, fetch);
           before = now;
           const int64_t fetched = (k1 - k0) * kFetchLines<kPlanes> * 64;
           fetch.from += fetched;
@@ -160,13 +172,17 @@ void gemm_passes(int64_t rows, const Activations& x, const PackedWeights& weight
 template <class Hardware, class Form>
 void gemm_tiles(int64_t rows, const Activations& x, const PackedWeights& weights, const Epilogue& epilogue) {
   const int64_t steps = weights.padded_inputs() / kStrip;
-  const int64_t passes = (steps + kStepsPerPass - 1) / kStepsPerPass, per_pass = (steps + passes - 1) / passes;
+  const int64_t passes = (steps + kStepsPerPass - 1) / kStepsPerPass,
+                per_pass = (steps + passes - 1) / passes;
   std::visit(
       [&](const auto& e) {
         const auto finish = finisher<Form>(e, weights);
-        if (per_pass >= 16) gemm_passes<Hardware, Form, 2>(rows, x, weights, finish, passes);
-        else if (per_pass >= 8) gemm_passes<Hardware, Form, 4>(rows, x, weights, finish, passes);
-        else gemm_passes<Hardware, Form, 8>(rows, x, weights, finish, passes);
+        if (per_pass >= 16)
+          gemm_passes<Hardware, Form, 2>(rows, x, weights, finish, passes);
+        else if (per_pass >= 8)
+          gemm_passes<Hardware, Form, 4>(rows, x, weights, finish, passes);
+        else
+          gemm_passes<Hardware, Form, 8>(rows, x, weights, finish, passes);
       },
       epilogue);
 }

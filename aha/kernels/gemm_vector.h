@@ -1,11 +1,13 @@
 // Products in vector registers, float32.
 //
-// The inner tile keeps 14 x 32 sums in registers (AVX-512; 6 x 16 with AVX2), reads one row of a weight panel and one value of each of its rows of x a step, and
-// runs over the whole depth: each sum is one chain of fused multiply-adds in the order of k, whatever the tile's height. A block of rows stays in the second
+// The inner tile keeps 14 x 32 sums in registers (AVX-512; 6 x 16 with AVX2), reads one row of a weight panel
+// and one value of each of its rows of x a step, and runs over the whole depth: each sum is one chain of
+// fused multiply-adds in the order of k, whatever the tile's height. A block of rows stays in the second
 // level cache (kBlockBytes) while the panels pass by; the next panel is fetched meanwhile.
 //
-// Measured at 3152 x 3072 x 768 on a busy core: 130 GFLOP/s without fetching, 157 with it, 157 by OpenBLAS without bias, 180 within the first level cache.
-// Cutting the depth into slices, so that weights stay in the first level cache, gave 115: the rows of x become too short for the hardware's prefetching.
+// Measured at 3152 x 3072 x 768 on a busy core: 130 GFLOP/s without fetching, 157 with it, 157 by OpenBLAS
+// without bias, 180 within the first level cache. Cutting the depth into slices, so that weights stay in the
+// first level cache, gave 115: the rows of x become too short for the hardware's prefetching.
 #pragma once
 
 #include <array>
@@ -27,13 +29,15 @@ struct LeftOperand {
   int64_t row, column;
 };
 
-// What a tile fetches into the second level cache while it multiplies: kFetchBytes a step, so that the tiles of a block share the next panel among them.
+// What a tile fetches into the second level cache while it multiplies: kFetchBytes a step, so that the tiles
+// of a block share the next panel among them.
 using Fetch = const char*;
 constexpr int64_t kFetchBytes = 8;
 
 // c (R x kTileColumns) = a b; b's rows are b_row floats apart.
 template <int R>
-void multiply_tile(LeftOperand a, const float* b, int64_t b_row, int64_t depth, float* c, int64_t c_row, Fetch fetch) {
+void multiply_tile(LeftOperand a, const float* b, int64_t b_row, int64_t depth, float* c, int64_t c_row,
+                   Fetch fetch) {
   Vec sums[R][2];
   for (auto& row : sums) row[0] = row[1] = Vec{};
   const float* left = a.data;
@@ -68,12 +72,14 @@ constexpr auto tile_functions(std::integer_sequence<int, R...>) {
 constexpr auto kTileFunctions = tile_functions(std::make_integer_sequence<int, kTileRows>());
 
 // c (rows x columns) = a b for any number of rows and a multiple of kTileColumns columns.
-inline void multiply(int64_t rows, int64_t columns, int64_t depth, LeftOperand a, const float* b, int64_t b_row, float* c, int64_t c_row, Fetch fetch = nullptr) {
+inline void multiply(int64_t rows, int64_t columns, int64_t depth, LeftOperand a, const float* b,
+                     int64_t b_row, float* c, int64_t c_row, Fetch fetch = nullptr) {
   if (!fetch) fetch = reinterpret_cast<Fetch>(b);  // what is there already
   for (int64_t m = 0; m < rows; m += kTileRows) {
     const int64_t height = rows - m < kTileRows ? rows - m : kTileRows;
     for (int64_t n = 0; n < columns; n += kTileColumns)
-      kTileFunctions[height - 1]({a.data + m * a.row, a.row, a.column}, b + n, b_row, depth, c + m * c_row + n, c_row, fetch);
+      kTileFunctions[height - 1]({a.data + m * a.row, a.row, a.column}, b + n, b_row, depth,
+                                 c + m * c_row + n, c_row, fetch);
   }
 }
 
@@ -93,7 +99,8 @@ void gemm_rows(int64_t rows, const Activations& x, const PackedWeights& weights,
       for (int64_t m = m0; m < end; m += kTileRows) {
         const int64_t height = end - m < kTileRows ? end - m : kTileRows;
         for (int64_t r = 0; r < height; ++r) finish_panel.fetch(m + r);
-        multiply(height, kStrip, depth, {x.f32() + m * x.stride(), x.stride(), 1}, panel, kStrip, sums, kStrip, fetch);
+        multiply(height, kStrip, depth, {x.f32() + m * x.stride(), x.stride(), 1}, panel, kStrip, sums,
+                 kStrip, fetch);
         fetch += depth * kFetchBytes;
         for (int64_t r = 0; r < height; ++r) finish_panel.finish(m + r, load_strip(sums + r * kStrip));
       }
@@ -101,7 +108,8 @@ void gemm_rows(int64_t rows, const Activations& x, const PackedWeights& weights,
   }
 }
 
-inline void gemm_f32(int64_t rows, const Activations& x, const PackedWeights& weights, const Epilogue& epilogue) {
+inline void gemm_f32(int64_t rows, const Activations& x, const PackedWeights& weights,
+                     const Epilogue& epilogue) {
   std::visit([&](const auto& e) { gemm_rows(rows, x, weights, finisher<FormF32>(e, weights)); }, epilogue);
 }
 

@@ -5,8 +5,13 @@
 namespace aha {
 
 Heads::Heads(Format format, int64_t images, int64_t heads, int64_t tokens, int64_t width)
-    : format_(format), images_(images), heads_(heads), tokens_(tokens), width_(width),
-      head_stride_(rounded_to_strip(tokens) * width), row_offsets_(images * tokens) {
+    : format_(format),
+      images_(images),
+      heads_(heads),
+      tokens_(tokens),
+      width_(width),
+      head_stride_(rounded_to_strip(tokens) * width),
+      row_offsets_(images * tokens) {
   if (width <= 0 || width % kStrip != 0)
     throw input_error("width of an attention head: expected a multiple of {}, found {}", kStrip, width);
   for (int64_t image = 0; image < images; ++image)

@@ -1,6 +1,7 @@
 // Queries, keys, values or their gradients, one head after the other: [image][head][token][width].
 //
-// Tokens are rounded up to 32; the added rows are zero and stay zero. kBf16Pair keeps the low parts in a second plane of the same shape.
+// Tokens are rounded up to 32; the added rows are zero and stay zero. kBf16Pair keeps the low parts in a
+// second plane of the same shape.
 #pragma once
 
 #include "aha/kernels/activations.h"
@@ -25,7 +26,8 @@ class Heads {
   // Start of a head; the low parts lie plane() elements after the high ones.
   int64_t offset(int64_t image, int64_t head) const { return (image * heads_ + head) * head_stride_; }
   int64_t plane() const { return images_ * heads_ * head_stride_; }
-  // Start of row image * tokens + token, in head 0: a table, because a division per row shows in the epilogues.
+  // Start of row image * tokens + token, in head 0: a table, because a division per row shows in the
+  // epilogues.
   const int64_t* row_offsets() const { return row_offsets_.data(); }
 
   float* f32() { return f32_.data(); }

@@ -22,7 +22,8 @@ constexpr KernelSet reference_set(std::string_view name, Format format) {
           .compose_backward = compose_backward_ref};
 }
 
-constexpr KernelSet kReference[] = {reference_set("reference f32", Format::kF32), reference_set("reference bf16", Format::kBf16),
+constexpr KernelSet kReference[] = {reference_set("reference f32", Format::kF32),
+                                    reference_set("reference bf16", Format::kBf16),
                                     reference_set("reference bf16 pair", Format::kBf16Pair)};
 
 // Best first. A set serves a precision if its products are at least that exact.
@@ -32,17 +33,16 @@ struct Entry {
 };
 constexpr Entry kPriority[] = {
     {&kAmxBf16Kernels, false, true},  //
-    {&kAmxExactKernels, true, false},
-    {&kAvx512Kernels, true, true},
-    {&kAvx2Kernels, true, true},
-    {&kReference[0], true, true},
+    {&kAmxExactKernels, true, false}, {&kAvx512Kernels, true, true},
+    {&kAvx2Kernels, true, true},      {&kReference[0], true, true},
 };
 
 }  // namespace
 
 const KernelSet& kernel_set(Isa isa, Precision precision) {
   for (const Entry& entry : kPriority)
-    if (entry.kernels->isa <= isa && (precision == Precision::kF32 ? entry.serves_f32 : entry.serves_bf16)) return *entry.kernels;
+    if (entry.kernels->isa <= isa && (precision == Precision::kF32 ? entry.serves_f32 : entry.serves_bf16))
+      return *entry.kernels;
   return kReference[0];
 }
 
@@ -53,7 +53,9 @@ const KernelSet& best_kernel_set(Precision precision) {
   return kernels;
 }
 
-const KernelSet& reference_kernels(Format format) { return kReference[static_cast<int>(format)]; }
+const KernelSet& reference_kernels(Format format) {
+  return kReference[static_cast<int>(format)];
+}
 
 std::vector<const KernelSet*> available_kernel_sets() {
   std::vector<const KernelSet*> sets;

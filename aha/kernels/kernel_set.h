@@ -1,7 +1,8 @@
 // All kernels of one instruction set and one number format. A network is written once, over a KernelSet.
 //
-// The members are called through the checked functions of gemm.h, attention.h, layer_norm.h, elementwise.h and compose.h. Which sets exist, best first, is the list in
-// kernel_set.cpp. All are single-threaded, take any number of rows and give each row the same value wherever it stands.
+// The members are called through the checked functions of gemm.h, attention.h, layer_norm.h, elementwise.h
+// and compose.h. Which sets exist, best first, is the list in kernel_set.cpp. All are single-threaded, take
+// any number of rows and give each row the same value wherever it stands.
 #pragma once
 
 #include <string_view>
@@ -21,19 +22,23 @@ struct KernelSet {
   Isa isa = Isa::kReference;
   Format format = Format::kF32;
 
-  void (*gemm)(int64_t rows, const Activations& x, const PackedWeights& weights, const Epilogue& epilogue) = nullptr;
+  void (*gemm)(int64_t rows, const Activations& x, const PackedWeights& weights,
+               const Epilogue& epilogue) = nullptr;
   void (*attention_forward)(const AttentionInput& input, Activations& out, float* log_sum_exp) = nullptr;
   void (*attention_backward)(const AttentionInput& input, const AttentionGradient& job) = nullptr;
-  void (*layer_norm)(int64_t rows, const float* x, int64_t stride, float epsilon, Activations& xhat, float* rstd) = nullptr;
+  void (*layer_norm)(int64_t rows, const float* x, int64_t stride, float epsilon, Activations& xhat,
+                     float* rstd) = nullptr;
   void (*layer_norm_backward)(int64_t rows, const LayerNormGradient& job) = nullptr;
   void (*gelu)(int64_t n, const float* x, float* y, float* derivative) = nullptr;
   void (*softmax_rows)(int64_t rows, int64_t columns, float* x, int64_t stride, float* log_sum_exp) = nullptr;
-  void (*compose)(const PatchSource& source, const float* keep, int64_t first_row, Activations& rows) = nullptr;
-  void (*compose_backward)(const PatchSource& source, const float* gradient, int64_t stride, float* d_keep) = nullptr;
+  void (*compose)(const PatchSource& source, const float* keep, int64_t first_row,
+                  Activations& rows) = nullptr;
+  void (*compose_backward)(const PatchSource& source, const float* gradient, int64_t stride,
+                           float* d_keep) = nullptr;
 };
 
-// The best set for this precision at this level or below it. Without tiles, kBf16 gets float32 as well: bf16 dot products in vector registers run at
-// half the speed of float32 (105 of 200 GFLOP/s measured).
+// The best set for this precision at this level or below it. Without tiles, kBf16 gets float32 as well: bf16
+// dot products in vector registers run at half the speed of float32 (105 of 200 GFLOP/s measured).
 const KernelSet& kernel_set(Isa isa, Precision precision);
 
 // kernel_set(best_isa(), precision); the choice is logged once, for --verbose.

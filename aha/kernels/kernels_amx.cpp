@@ -6,7 +6,9 @@ namespace aha {
 namespace {
 
 struct Amx : TileInstructions {
-  static __m512i narrowed(Vec first, Vec second) { return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(second, first)); }
+  static __m512i narrowed(Vec first, Vec second) {
+    return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(second, first));
+  }
 };
 
 }  // namespace

@@ -8,7 +8,8 @@ namespace aha {
 void gemm_ref(int64_t rows, const Activations& x, const PackedWeights& weights, const Epilogue& epilogue);
 void attention_forward_ref(const AttentionInput& input, Activations& out, float* log_sum_exp);
 void attention_backward_ref(const AttentionInput& input, const AttentionGradient& job);
-void layer_norm_ref(int64_t rows, const float* x, int64_t stride, float epsilon, Activations& xhat, float* rstd);
+void layer_norm_ref(int64_t rows, const float* x, int64_t stride, float epsilon, Activations& xhat,
+                    float* rstd);
 void layer_norm_backward_ref(int64_t rows, const LayerNormGradient& job);
 void gelu_ref(int64_t n, const float* x, float* y, float* derivative);
 void softmax_rows_ref(int64_t rows, int64_t columns, float* x, int64_t stride, float* log_sum_exp);

@@ -1,4 +1,5 @@
-// The kernel set of bf16 tiles, on any Hardware that has them (AMX, or the model): products and attention on tiles, the rest on AVX-512 strips.
+// The kernel set of bf16 tiles, on any Hardware that has them (AMX, or the model): products and attention on
+// tiles, the rest on AVX-512 strips.
 #pragma once
 
 #include "aha/kernels/attention_tiles.h"

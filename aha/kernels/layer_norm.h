@@ -13,8 +13,10 @@ namespace aha {
 
 struct KernelSet;
 
-// x: `rows` rows of D = xhat.columns() floats, a multiple of 32, `stride` apart. rstd: one a row; null = not wanted.
-void layer_norm(const KernelSet& kernels, int64_t rows, const float* x, int64_t stride, float epsilon, Activations& xhat, float* rstd);
+// x: `rows` rows of D = xhat.columns() floats, a multiple of 32, `stride` apart. rstd: one a row; null = not
+// wanted.
+void layer_norm(const KernelSet& kernels, int64_t rows, const float* x, int64_t stride, float epsilon,
+                Activations& xhat, float* rstd);
 
 struct LayerNormGradient {
   const float* gradient = nullptr;  // g, rows gradient_stride apart

@@ -4,7 +4,8 @@
 
 namespace aha {
 
-void layer_norm_ref(int64_t rows, const float* x, int64_t stride, float epsilon, Activations& xhat, float* rstd) {
+void layer_norm_ref(int64_t rows, const float* x, int64_t stride, float epsilon, Activations& xhat,
+                    float* rstd) {
   const int64_t width = xhat.columns();
   for (int64_t row = 0; row < rows; ++row) {
     const float* p = x + row * stride;

@@ -33,7 +33,11 @@ TEST_P(LayerNorm, ForwardMatchesReference) {
       const auto values = floats_of(expected);
       // The mean of values around 3 errs by about 3 eps sqrt(width) / sqrt(width).
       const double bound = testing::sum_bound(1, 8);
-      EXPECT_TRUE(all_within(floats_of(found), values, [&](size_t i) { return bound * (1 + std::abs(values[i])) + testing::storing_epsilon(format) * std::abs(values[i]); }))
+      EXPECT_TRUE(all_within(floats_of(found), values,
+                             [&](size_t i) {
+                               return bound * (1 + std::abs(values[i])) +
+                                      testing::storing_epsilon(format) * std::abs(values[i]);
+                             }))
           << rows << " x " << width;
       EXPECT_TRUE(all_within(rstd, expected_rstd, [&](size_t) { return bound; }));
     }
@@ -44,15 +48,22 @@ TEST_P(LayerNorm, BackwardMatchesReferenceAndAddsToWhatIsThere) {
     for (int64_t rows : {1, 31, 33}) {
       const int64_t stride = width + 7;
       const Activations xhat = random_operand(format, rows, width, 2);
-      const auto gradient = random_floats(rows * stride, 3), rstd = random_floats(rows, 4), start = random_floats(rows * stride, 5);
+      const auto gradient = random_floats(rows * stride, 3), rstd = random_floats(rows, 4),
+                 start = random_floats(rows * stride, 5);
       auto found = start, expected = start;
       Activations operand(format, rows, width), expected_operand(format, rows, width);
-      layer_norm_backward(kernels, rows, {gradient.data(), stride, &xhat, rstd.data(), found.data(), stride, &operand});
-      layer_norm_backward(reference, rows, {gradient.data(), stride, &xhat, rstd.data(), expected.data(), stride, &expected_operand});
+      layer_norm_backward(kernels, rows,
+                          {gradient.data(), stride, &xhat, rstd.data(), found.data(), stride, &operand});
+      layer_norm_backward(
+          reference, rows,
+          {gradient.data(), stride, &xhat, rstd.data(), expected.data(), stride, &expected_operand});
       const double bound = testing::sum_bound(1, 16);
-      EXPECT_TRUE(all_within(found, expected, [&](size_t i) { return bound * (1 + std::abs(expected[i])); })) << rows << " x " << width;
+      EXPECT_TRUE(all_within(found, expected, [&](size_t i) { return bound * (1 + std::abs(expected[i])); }))
+          << rows << " x " << width;
       const auto values = floats_of(expected_operand);
-      EXPECT_TRUE(all_within(floats_of(operand), values, [&](size_t i) { return bound * (1 + std::abs(values[i])) + testing::storing_epsilon(format) * std::abs(values[i]); }));
+      EXPECT_TRUE(all_within(floats_of(operand), values, [&](size_t i) {
+        return bound * (1 + std::abs(values[i])) + testing::storing_epsilon(format) * std::abs(values[i]);
+      }));
     }
 }
 

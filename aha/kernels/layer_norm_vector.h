@@ -1,4 +1,5 @@
-// Layer normalisation on strips: two passes over a row for the moments (the row stays in the first level cache), one to write it.
+// Layer normalisation on strips: two passes over a row for the moments (the row stays in the first level
+// cache), one to write it.
 #pragma once
 
 #include <cmath>
@@ -16,7 +17,8 @@ inline float sum_of(const Strip& s) {
 }
 
 template <class Form>
-void layer_norm_strips(int64_t rows, const float* x, int64_t stride, float epsilon, Activations& xhat, float* rstd) {
+void layer_norm_strips(int64_t rows, const float* x, int64_t stride, float epsilon, Activations& xhat,
+                       float* rstd) {
   const StripsOf<Form> out(xhat);
   const int64_t strips = xhat.strips();
   const float per_column = 1.0f / static_cast<float>(xhat.columns());

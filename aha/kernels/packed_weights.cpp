@@ -17,7 +17,8 @@ PackedWeights::PackedWeights(Format format, int64_t outputs, int64_t inputs)
 int64_t PackedWeights::index(int64_t n, int64_t k) const {
   if (format_ == Format::kF32) return (n / kStrip) * padded_inputs() * kStrip + k * kStrip + n % kStrip;
   const int64_t block = (n / kStrip) * (padded_inputs() / kStrip) + k / kStrip;
-  return block * planes() * kBlock + (n % kStrip) / 16 * (kBlock / 2) + (k % kStrip) / 2 * 32 + (n % 16) * 2 + k % 2;
+  return block * planes() * kBlock + (n % kStrip) / 16 * (kBlock / 2) + (k % kStrip) / 2 * 32 + (n % 16) * 2 +
+         k % 2;
 }
 
 void PackedWeights::set(int64_t output, int64_t input, float value) {

@@ -1,10 +1,11 @@
 // The right operand of a product: weights laid out once in the order in which a kernel reads them.
 //
 //   kF32                panels of 32 outputs: [n / 32][k][32]
-//   kBf16, kBf16Pair    blocks of 32 outputs by 32 inputs: [n / 32][k / 32][plane][2 tiles][16 input pairs][16 outputs][2]
+//   kBf16, kBf16Pair    blocks of 32 outputs by 32 inputs: [n / 32][k / 32][plane][2 tiles][16 input
+//   pairs][16 outputs][2]
 //
-// A panel is contiguous, so that the next one can be fetched while one is in use. Inputs and outputs are rounded up to 32 with zeros: products have
-// padded_outputs() columns.
+// A panel is contiguous, so that the next one can be fetched while one is in use. Inputs and outputs are
+// rounded up to 32 with zeros: products have padded_outputs() columns.
 #pragma once
 
 #include "aha/kernels/activations.h"

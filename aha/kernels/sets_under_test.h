@@ -44,7 +44,8 @@ inline Activations random_operand(Format format, int64_t rows, int64_t columns, 
   return a;
 }
 
-inline Heads random_heads(Format format, int64_t images, int64_t heads, int64_t tokens, int64_t width, uint64_t seed, float scale = 1.0f) {
+inline Heads random_heads(Format format, int64_t images, int64_t heads, int64_t tokens, int64_t width,
+                          uint64_t seed, float scale = 1.0f) {
   Rng rng(seed);
   Heads a(format, images, heads, tokens, width);
   for (int64_t i = 0; i < images; ++i)
@@ -72,14 +73,20 @@ inline std::vector<float> floats_of(const Heads& a) {
 }
 
 // Relative error of one product: what a form drops. Pairs leave out low * low, up to 2^-18.
-inline double product_epsilon(Format format) { return format == Format::kBf16Pair ? 0x1p-18 : kF32Epsilon; }
+inline double product_epsilon(Format format) {
+  return format == Format::kBf16Pair ? 0x1p-18 : kF32Epsilon;
+}
 
-// Relative error of storing a value: two correct roundings of nearly equal values may differ by one unit in the last place.
+// Relative error of storing a value: two correct roundings of nearly equal values may differ by one unit in
+// the last place.
 inline double storing_epsilon(Format format) {
   switch (format) {
-    case Format::kF32: return 2 * kF32Epsilon;
-    case Format::kBf16: return 0x1p-7;
-    case Format::kBf16Pair: return 0x1p-16;
+    case Format::kF32:
+      return 2 * kF32Epsilon;
+    case Format::kBf16:
+      return 0x1p-7;
+    case Format::kBf16Pair:
+      return 0x1p-16;
   }
   return 0;
 }

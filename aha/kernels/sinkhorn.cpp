@@ -21,12 +21,15 @@ constexpr const SinkhornLoops* kPriority[] = {
 void check(const SinkhornProblem& problem, std::span<float> masks) {
   const size_t K = problem.scores.size();
   if (K < 1 || K > 16384) throw input_error("sinkhorn: expected 1..16384 scores, found {}", K);
-  if (!(problem.tau > 0) || !std::isfinite(problem.tau)) throw input_error("sinkhorn: expected tau > 0, found {}", problem.tau);
-  if (problem.iterations < 1) throw input_error("sinkhorn: expected at least 1 iteration, found {}", problem.iterations);
+  if (!(problem.tau > 0) || !std::isfinite(problem.tau))
+    throw input_error("sinkhorn: expected tau > 0, found {}", problem.tau);
+  if (problem.iterations < 1)
+    throw input_error("sinkhorn: expected at least 1 iteration, found {}", problem.iterations);
   if (!(problem.noise >= 0) || !std::isfinite(problem.noise))
     throw input_error("sinkhorn: expected noise >= 0, found {}", problem.noise);
   for (size_t i = 0; i < K; ++i)
-    if (!std::isfinite(problem.scores[i])) throw input_error("sinkhorn: score {} is {}, expected finite scores", i, problem.scores[i]);
+    if (!std::isfinite(problem.scores[i]))
+      throw input_error("sinkhorn: score {} is {}, expected finite scores", i, problem.scores[i]);
   int32_t before = 1;
   for (int32_t k : problem.ks) {
     if (k < before || k > static_cast<int64_t>(K))
@@ -34,7 +37,8 @@ void check(const SinkhornProblem& problem, std::span<float> masks) {
     before = k;
   }
   if (masks.size() != K * problem.ks.size())
-    throw input_error("sinkhorn: expected room for {} x {} masks, found {}", problem.ks.size(), K, masks.size());
+    throw input_error("sinkhorn: expected room for {} x {} masks, found {}", problem.ks.size(), K,
+                      masks.size());
 }
 
 }  // namespace
@@ -47,9 +51,12 @@ const SinkhornLoops& sinkhorn_loops() {
 
 std::string_view name_of(SinkhornPath path) {
   switch (path) {
-    case SinkhornPath::kDense: return "dense";
-    case SinkhornPath::kLowRank: return "low-rank";
-    default: return "auto";
+    case SinkhornPath::kDense:
+      return "dense";
+    case SinkhornPath::kLowRank:
+      return "low-rank";
+    default:
+      return "auto";
   }
 }
 
@@ -57,14 +64,17 @@ SinkhornWorkspace::SinkhornWorkspace() : state_(std::make_unique<State>()) {}
 SinkhornWorkspace::~SinkhornWorkspace() = default;
 SinkhornWorkspace::SinkhornWorkspace(SinkhornWorkspace&&) noexcept = default;
 SinkhornWorkspace& SinkhornWorkspace::operator=(SinkhornWorkspace&&) noexcept = default;
-int64_t SinkhornWorkspace::bytes() const { return state_->bytes(); }
+int64_t SinkhornWorkspace::bytes() const {
+  return state_->bytes();
+}
 
 int64_t SinkhornWorkspace::State::bytes() const {
-  int64_t floats = position.size() + u.size() + v.size() + grad.size() + v_grad.size() + work.size() + dense.gumbel.size() +
-                   dense.kernel.size() + dense.row_mean.size() + low_rank.rows.size() + low_rank.moments.size() +
-                   low_rank.mask_moments.size() + low_rank.back.size();
+  int64_t floats = position.size() + u.size() + v.size() + grad.size() + v_grad.size() + work.size() +
+                   dense.gumbel.size() + dense.kernel.size() + dense.row_mean.size() + low_rank.rows.size() +
+                   low_rank.moments.size() + low_rank.mask_moments.size() + low_rank.back.size();
   if (low_rank.columns) floats += low_rank.columns->size();
-  int64_t doubles = slope.size() + position64.size() + dense.column.size() + dense.x.size() + low_rank.most.size();
+  int64_t doubles =
+      slope.size() + position64.size() + dense.column.size() + dense.x.size() + low_rank.most.size();
   for (const SinkhornGauge& gauge : dense.gauges) {
     doubles += gauge.log_row.size() + gauge.log_column.size();
     floats += gauge.v_before.size();
@@ -109,7 +119,8 @@ SinkhornReport sinkhorn_forward(const SinkhornProblem& problem, SinkhornPath pat
   // Padding beyond K has to be zero also where a larger problem was before.
   for (AlignedBuffer<float>* x : {&state.u, &state.v}) {
     x->at_least(history);
-    for (int64_t t = 0; t <= problem.iterations; ++t) std::fill(x->data() + t * ld + K, x->data() + (t + 1) * ld, 0.0f);
+    for (int64_t t = 0; t <= problem.iterations; ++t)
+      std::fill(x->data() + t * ld + K, x->data() + (t + 1) * ld, 0.0f);
   }
   for (AlignedBuffer<float>* x : {&state.grad, &state.v_grad}) x->at_least(ld + 16);
 
@@ -122,19 +133,20 @@ SinkhornReport sinkhorn_forward(const SinkhornProblem& problem, SinkhornPath pat
     }
     if (path == SinkhornPath::kLowRank)
       throw input_error(
-          "sinkhorn: the low-rank path needs scores without noise, at least 24 of them and max |score - mean| / tau below 60, evenly "
-          "spread; found noise {}, {} scores, {:.3g}; available: auto, dense",
+          "sinkhorn: the low-rank path expects no noise, at least 24 scores and a moderate, even spread over "
+          "tau; found noise {}, {} scores, max |score - mean| / tau = {:.3g}; available: auto, dense",
           problem.noise, K, state.steepest / state.tau);
   }
   state.path = SinkhornPath::kDense;
   return sinkhorn_dense_forward(state, masks.data());
 }
 
-void sinkhorn_backward(std::span<const float> mask_grad, std::span<float> score_grad, SinkhornWorkspace& workspace) {
+void sinkhorn_backward(std::span<const float> mask_grad, std::span<float> score_grad,
+                       SinkhornWorkspace& workspace) {
   SinkhornWorkspace::State& state = workspace.state();
   if (mask_grad.size() != size_t(state.S) * state.K || score_grad.size() != size_t(state.K))
-    throw input_error("sinkhorn: expected gradients of {} x {} masks and {} scores, found {} and {}", state.S, state.K, state.K,
-                      mask_grad.size(), score_grad.size());
+    throw input_error("sinkhorn: expected gradients of {} x {} masks and {} scores, found {} and {}", state.S,
+                      state.K, state.K, mask_grad.size(), score_grad.size());
   if (state.path == SinkhornPath::kLowRank)
     sinkhorn_low_rank_backward(state, mask_grad.data());
   else

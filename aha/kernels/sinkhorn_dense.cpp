@@ -32,9 +32,12 @@ void build_gauge(State& state, size_t gauge) {
   state.dense.built = gauge;
 }
 
-void set_ones(State& state, float* x) { std::fill(x, x + state.K, 1.0f); }
+void set_ones(State& state, float* x) {
+  std::fill(x, x + state.K, 1.0f);
+}
 
-// The first row and column normalisation. A row softmax never underflows; a column that no region prefers may, and is then done in logarithms.
+// The first row and column normalisation. A row softmax never underflows; a column that no region prefers
+// may, and is then done in logarithms.
 void start(State& state) {
   State::Dense& dense = state.dense;
   const SinkhornLogits logits = logits_of(state);
@@ -55,8 +58,9 @@ void start(State& state) {
   dense.built = 0;
 }
 
-// Takes the scalings of iteration t into the kernel. A half-step changes a scaling by a factor between 1/K and K (its sums lie between those after the
-// half-step before), so no check between iterations comes too late for float32.
+// Takes the scalings of iteration t into the kernel. A half-step changes a scaling by a factor between 1/K
+// and K (its sums lie between those after the half-step before), so no check between iterations comes too
+// late for float32.
 void regauge(State& state, int t) {
   SinkhornGauge next = state.dense.gauges.back();
   float *u = state.u_at(t), *v = state.v_at(t + 1);
@@ -87,11 +91,13 @@ SinkhornReport sinkhorn_dense_forward(State& state, float* masks) {
   start(state);
   const float* kernel = dense.kernel.data();
   for (int t = 1; t < state.iterations; ++t)
-    if (!state.loops->sweep(kernel, K, ld, state.v_at(t), state.u_at(t), state.v_at(t + 1))) regauge(state, t);
+    if (!state.loops->sweep(kernel, K, ld, state.v_at(t), state.u_at(t), state.v_at(t + 1)))
+      regauge(state, t);
 
   float* column_sum = state.work.at_least(ld);
   const int last = state.iterations;
-  state.loops->masks(kernel, K, ld, state.v_at(last), state.ends.data(), state.S + 1, state.u_at(last), masks, column_sum);
+  state.loops->masks(kernel, K, ld, state.v_at(last), state.ends.data(), state.S + 1, state.u_at(last), masks,
+                     column_sum);
   SinkhornReport report;
   report.path = SinkhornPath::kDense;
   report.regauges = static_cast<int>(dense.gauges.size()) - 1;
@@ -99,7 +105,8 @@ SinkhornReport sinkhorn_dense_forward(State& state, float* masks) {
   return report;
 }
 
-// In reverse, with P = diag(u) K diag(v) and x_grad for the derivative by x; p_j dlog(K_ij) is summed over j as each term appears:
+// In reverse, with P = diag(u) K diag(v) and x_grad for the derivative by x; p_j dlog(K_ij) is summed over j
+// as each term appears:
 //   masks          dlog(K_ij) = P_ij (P_grad_ij - mean_i),  v_grad_j = sum_i u_i K_ij (P_grad_ij - mean_i)
 //   v = 1 / (K'u)  c_grad = -v_grad v^2,   dlog(K_ij) = u_i K_ij c_grad_j,   u_grad = K c_grad
 //   u = 1 / (K v)  r_grad = -u_grad u^2,   dlog(K_ij) = r_grad_i K_ij v_j,   v_grad = K' r_grad
@@ -114,8 +121,8 @@ void sinkhorn_dense_backward(State& state, const float* mask_grad) {
   size_t gauge = dense.gauges.size() - 1;
   build_gauge(state, gauge);
   const int last = state.iterations;
-  state.loops->masks_backward(kernel, K, ld, state.v_at(last), position, state.ends.data(), state.S + 1, state.u_at(last),
-                              mask_grad, scratch, grad, v_grad);
+  state.loops->masks_backward(kernel, K, ld, state.v_at(last), position, state.ends.data(), state.S + 1,
+                              state.u_at(last), mask_grad, scratch, grad, v_grad);
   for (int t = last - 1; t >= 0; --t) {
     const float* v_next = state.v_at(t + 1);
     const bool crossing = gauge > 0 && dense.gauges[gauge].first == t + 1;
@@ -123,7 +130,8 @@ void sinkhorn_dense_backward(State& state, const float* mask_grad) {
     for (int32_t j = 0; j < ld; ++j) v_scale[j] = v_next[j] * v_before[j];
     if (crossing) build_gauge(state, --gauge);
     if (t > 0)
-      state.loops->sweep_backward(kernel, K, ld, v_scale, state.u_at(t), state.v_at(t), position, scratch, grad, v_grad);
+      state.loops->sweep_backward(kernel, K, ld, v_scale, state.u_at(t), state.v_at(t), position, scratch,
+                                  grad, v_grad);
     else
       state.loops->first_backward(kernel, K, ld, v_scale, position, dense.row_mean.data(), v_grad, grad);
   }

@@ -89,8 +89,10 @@ SinkhornReference sinkhorn_ref(const SinkhornProblem& problem, std::span<const f
   std::vector<double> grad(K * K, 0.0);  // of the log plan
   for (int64_t s = 0; s < S; ++s)
     for (int64_t i = 0; i < K; ++i)
-      for (int64_t j = 0; j < problem.ks[s]; ++j) grad[i * K + j] += mask_grad[s * K + i] * result.plan[i * K + j];
-  for (int step = half_steps - 1; step >= 0; --step) plan.normalise_backward(step % 2 == 0, after[step], grad);
+      for (int64_t j = 0; j < problem.ks[s]; ++j)
+        grad[i * K + j] += mask_grad[s * K + i] * result.plan[i * K + j];
+  for (int step = half_steps - 1; step >= 0; --step)
+    plan.normalise_backward(step % 2 == 0, after[step], grad);
 
   result.score_grad.assign(K, 0.0);
   double total = 0;

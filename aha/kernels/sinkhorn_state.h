@@ -1,4 +1,5 @@
-// What a SinkhornWorkspace holds: the problem in the units of the loops, the scaling vectors of every iteration, and the kernel of one path.
+// What a SinkhornWorkspace holds: the problem in the units of the loops, the scaling vectors of every
+// iteration, and the kernel of one path.
 #pragma once
 
 #include <vector>
@@ -9,7 +10,8 @@
 
 namespace aha {
 
-// exp(L) is held divided by row and column factors. A gauge serves the iterations from `first` to the next gauge's.
+// exp(L) is held divided by row and column factors. A gauge serves the iterations from `first` to the next
+// gauge's.
 struct SinkhornGauge {
   int first = 1;
   std::vector<double> log_row, log_column;  // the factors' logarithms
@@ -42,12 +44,12 @@ struct SinkhornWorkspace::State {
   struct LowRank {
     const LowRankLoops* loops = nullptr;
     std::vector<double> nodes64, most, column;
-    std::vector<float> nodes;           // (rank)
-    AlignedBuffer<float> rows;          // (rank, ld) regions
+    std::vector<float> nodes;                             // (rank)
+    AlignedBuffer<float> rows;                            // (rank, ld) regions
     std::shared_ptr<const AlignedBuffer<float>> columns;  // (rank, ld) positions
-    AlignedBuffer<float> moments;       // (iterations + 1, rank) columns * v
-    AlignedBuffer<float> mask_moments;  // (S, rank) columns * v over the first k
-    AlignedBuffer<float> back;          // (S + 2, rank) scratch
+    AlignedBuffer<float> moments;                         // (iterations + 1, rank) columns * v
+    AlignedBuffer<float> mask_moments;                    // (S, rank) columns * v over the first k
+    AlignedBuffer<float> back;                            // (S + 2, rank) scratch
   } low_rank;
 
   float* u_at(int t) { return u.data() + static_cast<int64_t>(t) * ld; }

@@ -73,9 +73,10 @@ void expect_reference(const Case& c, SinkhornPath path, double tolerance) {
   const SinkhornReference reference = sinkhorn_ref(c.problem, c.mask_grad);
   for (const SinkhornLoops* loops : loops_present()) {
     const Outcome out = run(c, path, loops);
-    SCOPED_TRACE(fmt::format("K {} tau {} noise {} on {}: {} rank {} regauges {} residual {:.2g}", c.scores.size(), c.problem.tau,
-                             c.problem.noise, name_of(loops->isa), name_of(out.report.path), out.report.rank,
-                             out.report.regauges, out.report.residual));
+    SCOPED_TRACE(fmt::format("K {} tau {} noise {} on {}: {} rank {} regauges {} residual {:.2g}",
+                             c.scores.size(), c.problem.tau, c.problem.noise, name_of(loops->isa),
+                             name_of(out.report.path), out.report.rank, out.report.regauges,
+                             out.report.residual));
     EXPECT_LT(relative_error(out.masks, reference.masks), tolerance);
     EXPECT_LT(relative_error(out.grad, reference.score_grad), tolerance);
   }
@@ -86,23 +87,28 @@ INSTANTIATE_TEST_SUITE_P(Sinkhorn, Sizes, testing::Values(49, 196, 784), testing
 
 TEST_P(Sizes, DenseMasksAndGradientsEqualTheDoubleReference) {
   for (double tau : {1.0, 0.5, 0.1})
-    for (double noise : {0.0, 1.0}) expect_reference(make_case(GetParam(), 1, tau, noise), SinkhornPath::kDense, 1e-5);
+    for (double noise : {0.0, 1.0})
+      expect_reference(make_case(GetParam(), 1, tau, noise), SinkhornPath::kDense, 1e-5);
 }
 
 TEST_P(Sizes, LowRankMasksAndGradientsEqualTheDoubleReference) {
-  for (double tau : {1.0, 0.5, 0.1}) expect_reference(make_case(GetParam(), 1, tau, 0), SinkhornPath::kLowRank, 1e-5);
+  for (double tau : {1.0, 0.5, 0.1})
+    expect_reference(make_case(GetParam(), 1, tau, 0), SinkhornPath::kLowRank, 1e-5);
 }
 
 TEST(Sinkhorn, WideScoresEqualTheDoubleReference) {
   for (double range : {5.0, 20.0, 60.0, 100.0, 1000.0})
     for (double noise : {0.0, 1.0})
-      for (SinkhornPath path : {SinkhornPath::kDense, SinkhornPath::kAuto}) expect_reference(make_case(196, range, 1, noise), path, 1e-5);
+      for (SinkhornPath path : {SinkhornPath::kDense, SinkhornPath::kAuto})
+        expect_reference(make_case(196, range, 1, noise), path, 1e-5);
 }
 
 TEST(Sinkhorn, SmallTemperaturesEqualTheDoubleReference) {
-  for (double noise : {0.0, 0.01, 1.0}) expect_reference(make_case(196, 1, 0.01, noise), SinkhornPath::kAuto, 1e-5);
+  for (double noise : {0.0, 0.01, 1.0})
+    expect_reference(make_case(196, 1, 0.01, noise), SinkhornPath::kAuto, 1e-5);
   // Logits of 1e4 and noise of 1e3: nearly all masks are 0 or 1 to float32, and the gradient is what is left.
-  for (double noise : {0.0, 1.0}) expect_reference(make_case(49, 100, 0.01, noise), SinkhornPath::kAuto, 1e-4);
+  for (double noise : {0.0, 1.0})
+    expect_reference(make_case(49, 100, 0.01, noise), SinkhornPath::kAuto, 1e-4);
 }
 
 TEST(Sinkhorn, RegaugesWhereFloatsWouldOverflow) {
@@ -117,7 +123,8 @@ TEST(Sinkhorn, UnevenScoresEqualTheDoubleReference) {
       Rng rng(3, kind);
       for (size_t i = 0; i < c.scores.size(); ++i) {
         const double normal = rng.normal();
-        const double values[] = {std::exp(normal), double(normal > 0.5), i == 7 ? 5.0 : 0.1 * normal, std::max(0.0, normal), 0.25};
+        const double values[] = {std::exp(normal), double(normal > 0.5), i == 7 ? 5.0 : 0.1 * normal,
+                                 std::max(0.0, normal), 0.25};
         c.scores[i] = static_cast<float>(values[kind]);
       }
       expect_reference(c, SinkhornPath::kAuto, 1e-5);
@@ -127,7 +134,8 @@ TEST(Sinkhorn, UnevenScoresEqualTheDoubleReference) {
 
 TEST(Sinkhorn, SmallProblemsEqualTheDoubleReference) {
   for (int K : {2, 3, 7, 16, 17, 33})
-    for (double noise : {0.0, 0.5}) expect_reference(make_case(K, 2, 0.7, noise, 3, 5), SinkhornPath::kAuto, 1e-5);
+    for (double noise : {0.0, 0.5})
+      expect_reference(make_case(K, 2, 0.7, noise, 3, 5), SinkhornPath::kAuto, 1e-5);
   const Case one = make_case(1, 1, 1, 1, 1);
   const Outcome out = run(one);
   EXPECT_EQ(out.masks[0], 1.0f);

@@ -1,4 +1,5 @@
-// Reading and writing strips (32 columns of a row) of operands in each form. A Form names the element and how a strip becomes elements.
+// Reading and writing strips (32 columns of a row) of operands in each form. A Form names the element and how
+// a strip becomes elements.
 #pragma once
 
 #include "aha/kernels/heads.h"
@@ -19,7 +20,9 @@ struct FormF32 {
 #if defined(__AVX512F__)
 
 inline Strip widened(__m512i x) {
-  const auto half = [](__m256i y) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(y), 16)); };
+  const auto half = [](__m256i y) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(y), 16));
+  };
   return {{half(_mm512_castsi512_si256(x)), half(_mm512_extracti64x4_epi64(x, 1))}};
 }
 
@@ -30,7 +33,9 @@ struct FormBf16 {
   static constexpr Format kFormat = Format::kBf16;
   static constexpr int kPlanes = 1;
   static Strip get(const Bf16* p, int64_t) { return widened(_mm512_load_si512(p)); }
-  static void put(Bf16* p, int64_t, const Strip& s) { _mm512_store_si512(p, Hardware::narrowed(s.v[0], s.v[1])); }
+  static void put(Bf16* p, int64_t, const Strip& s) {
+    _mm512_store_si512(p, Hardware::narrowed(s.v[0], s.v[1]));
+  }
   static Bf16* data(const Activations& a) { return const_cast<Bf16*>(a.bf16()); }
   static Bf16* data(const Heads& a) { return const_cast<Bf16*>(a.bf16()); }
 };
@@ -62,11 +67,16 @@ struct StripsOf {
       : data(Form::data(a)), step(Form::kFormat == Format::kF32 ? a.stride() : a.strips()) {}
 
   typename Form::Element* at(int64_t row, int64_t strip) const {
-    if constexpr (Form::kFormat == Format::kF32) return data + row * step + strip * kStrip;
-    else return data + ((row / kStrip) * step + strip) * Form::kPlanes * Activations::kPlane + (row % kStrip) * kStrip;
+    if constexpr (Form::kFormat == Format::kF32)
+      return data + row * step + strip * kStrip;
+    else
+      return data + ((row / kStrip) * step + strip) * Form::kPlanes * Activations::kPlane +
+             (row % kStrip) * kStrip;
   }
   Strip get(int64_t row, int64_t strip) const { return Form::get(at(row, strip), Activations::kPlane); }
-  void put(int64_t row, int64_t strip, const Strip& s) const { Form::put(at(row, strip), Activations::kPlane, s); }
+  void put(int64_t row, int64_t strip, const Strip& s) const {
+    Form::put(at(row, strip), Activations::kPlane, s);
+  }
 
   typename Form::Element* data;
   int64_t step;  // floats from row to row, or strips in a row
@@ -76,7 +86,11 @@ struct StripsOf {
 template <class Form>
 struct HeadStripsOf {
   explicit HeadStripsOf(const Heads& a)
-      : data(Form::data(a)), rows(a.row_offsets()), head_stride(a.head_stride()), width(a.width()), plane(a.plane()) {}
+      : data(Form::data(a)),
+        rows(a.row_offsets()),
+        head_stride(a.head_stride()),
+        width(a.width()),
+        plane(a.plane()) {}
 
   // Address of the columns of one strip, to be moved by a row's offset.
   typename Form::Element* column(int64_t column) const {

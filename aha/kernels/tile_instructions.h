@@ -1,8 +1,10 @@
-// The eight AMX tile registers as a policy: kernels that work on tiles are templates over it, so that the same code runs on
-// the instructions (here) and on tiles modelled in memory (tile_model.h), where AMX is missing.
+// The eight AMX tile registers as a policy: kernels that work on tiles are templates over it, so that the
+// same code runs on the instructions (here) and on tiles modelled in memory (tile_model.h), where AMX is
+// missing.
 //
-// Every tile is 16 rows of 64 bytes. multiply_add: C (16x16 f32) += A (16x32 bf16) * B (32x16 bf16, rows interleaved in pairs).
-// Written as assembly because the compiler's macros take only literal register numbers and do not say that they read memory.
+// Every tile is 16 rows of 64 bytes. multiply_add: C (16x16 f32) += A (16x32 bf16) * B (32x16 bf16, rows
+// interleaved in pairs). Written as assembly because the compiler's macros take only literal register numbers
+// and do not say that they read memory.
 #pragma once
 
 #include <cstdint>

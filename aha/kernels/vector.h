@@ -1,7 +1,8 @@
 // Vectors of float32 for the instruction set a file is compiled for: 16 lanes with AVX-512, 8 with AVX2.
 //
-// Only kernels_avx2.cpp, kernels_avx512.cpp, kernels_amx.cpp and tile_model_avx512.cpp include this and the headers over it. All is in an unnamed namespace: the same
-// function compiled for two instruction sets must stay two functions, or the linker would keep one of them for every CPU.
+// Only kernels_avx2.cpp, kernels_avx512.cpp, kernels_amx.cpp and tile_model_avx512.cpp include this and the
+// headers over it. All is in an unnamed namespace: the same function compiled for two instruction sets must
+// stay two functions, or the linker would keep one of them for every CPU.
 #pragma once
 
 // GCC 12 takes the "undefined" operand of its own intrinsics for a mistake (GCC bug 105593).
@@ -21,17 +22,39 @@ namespace {
 using Vec = __m512;
 constexpr int kLanes = 16;
 
-inline Vec load(const float* p) { return _mm512_loadu_ps(p); }
-inline void store(float* p, Vec x) { _mm512_storeu_ps(p, x); }
-inline Vec splat(float x) { return _mm512_set1_ps(x); }
-inline Vec fma(Vec a, Vec b, Vec c) { return _mm512_fmadd_ps(a, b, c); }
-inline Vec fnma(Vec a, Vec b, Vec c) { return _mm512_fnmadd_ps(a, b, c); }  // c - a * b
-inline Vec abs(Vec x) { return _mm512_abs_ps(x); }
-inline Vec max(Vec a, Vec b) { return _mm512_max_ps(a, b); }  // b where either is NaN
-inline float reduce_add(Vec x) { return _mm512_reduce_add_ps(x); }
-inline float reduce_max(Vec x) { return _mm512_reduce_max_ps(x); }
-inline Vec round_to_integer(Vec x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-inline Vec times_power_of_two(Vec x, Vec n) { return _mm512_scalef_ps(x, n); }
+inline Vec load(const float* p) {
+  return _mm512_loadu_ps(p);
+}
+inline void store(float* p, Vec x) {
+  _mm512_storeu_ps(p, x);
+}
+inline Vec splat(float x) {
+  return _mm512_set1_ps(x);
+}
+inline Vec fma(Vec a, Vec b, Vec c) {
+  return _mm512_fmadd_ps(a, b, c);
+}
+inline Vec fnma(Vec a, Vec b, Vec c) {
+  return _mm512_fnmadd_ps(a, b, c);
+}  // c - a * b
+inline Vec abs(Vec x) {
+  return _mm512_abs_ps(x);
+}
+inline Vec max(Vec a, Vec b) {
+  return _mm512_max_ps(a, b);
+}  // b where either is NaN
+inline float reduce_add(Vec x) {
+  return _mm512_reduce_add_ps(x);
+}
+inline float reduce_max(Vec x) {
+  return _mm512_reduce_max_ps(x);
+}
+inline Vec round_to_integer(Vec x) {
+  return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+inline Vec times_power_of_two(Vec x, Vec n) {
+  return _mm512_scalef_ps(x, n);
+}
 inline Vec gather(const float* table, const int32_t* index) {
   return _mm512_i32gather_ps(_mm512_loadu_si512(index), table, 4);
 }
@@ -50,13 +73,27 @@ inline Vec where_not_negative(Vec x, Vec a, Vec b) {
 using Vec = __m256;
 constexpr int kLanes = 8;
 
-inline Vec load(const float* p) { return _mm256_loadu_ps(p); }
-inline void store(float* p, Vec x) { _mm256_storeu_ps(p, x); }
-inline Vec splat(float x) { return _mm256_set1_ps(x); }
-inline Vec fma(Vec a, Vec b, Vec c) { return _mm256_fmadd_ps(a, b, c); }
-inline Vec fnma(Vec a, Vec b, Vec c) { return _mm256_fnmadd_ps(a, b, c); }  // c - a * b
-inline Vec abs(Vec x) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x); }
-inline Vec max(Vec a, Vec b) { return _mm256_max_ps(a, b); }  // b where either is NaN
+inline Vec load(const float* p) {
+  return _mm256_loadu_ps(p);
+}
+inline void store(float* p, Vec x) {
+  _mm256_storeu_ps(p, x);
+}
+inline Vec splat(float x) {
+  return _mm256_set1_ps(x);
+}
+inline Vec fma(Vec a, Vec b, Vec c) {
+  return _mm256_fmadd_ps(a, b, c);
+}
+inline Vec fnma(Vec a, Vec b, Vec c) {
+  return _mm256_fnmadd_ps(a, b, c);
+}  // c - a * b
+inline Vec abs(Vec x) {
+  return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x);
+}
+inline Vec max(Vec a, Vec b) {
+  return _mm256_max_ps(a, b);
+}  // b where either is NaN
 inline float reduce_add(Vec x) {
   __m128 half = _mm256_castps256_ps128(x) + _mm256_extractf128_ps(x, 1);
   half = half + _mm_movehl_ps(half, half);
@@ -67,16 +104,21 @@ inline float reduce_max(Vec x) {
   half = _mm_max_ps(half, _mm_movehl_ps(half, half));
   return _mm_cvtss_f32(_mm_max_ss(half, _mm_shuffle_ps(half, half, 1)));
 }
-inline Vec round_to_integer(Vec x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+inline Vec round_to_integer(Vec x) {
+  return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
 // n in -126..127
 inline Vec times_power_of_two(Vec x, Vec n) {
-  const __m256i exponent = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23);
+  const __m256i exponent =
+      _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23);
   return x * _mm256_castsi256_ps(exponent);
 }
 inline Vec gather(const float* table, const int32_t* index) {
   return _mm256_i32gather_ps(table, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(index)), 4);
 }
-inline Vec reciprocal(Vec x) { return splat(1.0f) / x; }
+inline Vec reciprocal(Vec x) {
+  return splat(1.0f) / x;
+}
 inline Vec where_not_negative(Vec x, Vec a, Vec b) {
   return _mm256_blendv_ps(b, a, _mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_GE_OQ));
 }
@@ -107,7 +149,8 @@ struct GeluParts {
   Vec distribution;  // Phi(x)
 };
 
-// Phi(-|x|) = (a1 t + ... + a5 t^5) / 2 * e^(-x^2 / 2), t = 1 / (1 + p |x| / sqrt 2); Abramowitz & Stegun 7.1.26.
+// Phi(-|x|) = (a1 t + ... + a5 t^5) / 2 * e^(-x^2 / 2), t = 1 / (1 + p |x| / sqrt 2); Abramowitz &
+// Stegun 7.1.26.
 inline GeluParts gelu_parts(Vec x) {
   const Vec t = reciprocal(fma(abs(x), splat(0.3275911f * 0.70710678f), splat(1.0f)));
   Vec tail = splat(0.5f * 1.061405429f);

@@ -319,7 +319,7 @@ std::unique_ptr<Classifier> classifier_from(Resolved r, const LoadOptions& optio
                         config->patch, info.input.size);
     auto network = vit_from_weights(r.weights, *config);
     network->to(device);
-    return std::make_unique<VitClassifier>(network, std::move(info));
+    return std::make_unique<VitClassifier>(network, std::move(info), context.precision);
   }
   auto network = convnext_from_weights(r.weights, std::get<ConvNextConfig>(r.config));
   network->to(device);

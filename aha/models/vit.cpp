@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "aha/base/error.h"
+#include "aha/models/vit_engine.h"
 #include "aha/nn/state.h"
 
 namespace aha {
@@ -264,14 +265,25 @@ Vit vit_from_weights(const CanonicalWeights& weights, const VitConfig& config) {
   return network;
 }
 
-VitClassifier::VitClassifier(Vit network, ClassifierInfo info) : network_(std::move(network)) {
+VitClassifier::VitClassifier(Vit network, ClassifierInfo info, std::optional<Precision> engine_precision)
+    : network_(std::move(network)), engine_precision_(engine_precision) {
   info_ = std::move(info);
   info_.classes = network_->config.classes;
   if (info_.classes == 0)
     throw input_error("{}: expected a classifier, found an encoder without a head", info_.name);
 }
 
+VitClassifier::~VitClassifier() = default;
+
+FrozenVit* VitClassifier::engine() {
+  if (!engine_precision_ || !network_->cls_token.is_cpu() || !engine_fits(network_->config)) return nullptr;
+  if (!engine_) engine_ = std::make_unique<FrozenVit>(frozen_weights_from(network_, info_.input), *engine_precision_);
+  return engine_.get();
+}
+
 Tensor VitClassifier::logits(const Tensor& pixels, Taps* taps) {
+  if (!taps && pixels.is_cpu() && pixels.size(2) == info_.input.size && pixels.size(3) == info_.input.size)
+    if (FrozenVit* fast = engine()) return fast->logits(pixels);
   return network_->forward(normalised(pixels, info_.input), taps);
 }
 

@@ -12,6 +12,8 @@
 
 #include <torch/nn/modules/container/modulelist.h>
 
+#include <optional>
+
 #include "aha/base/options.h"
 #include "aha/models/classifier.h"
 #include "aha/nn/patch_embed.h"
@@ -86,15 +88,20 @@ Vit vit_from_weights(const CanonicalWeights& weights, const VitConfig& config);
 
 class VitClassifier : public Classifier {
  public:
-  VitClassifier(Vit network, ClassifierInfo info);
+  // With a precision, logits without taps run on the fast engine where it fits: for networks whose weights will not change.
+  VitClassifier(Vit network, ClassifierInfo info, std::optional<Precision> engine_precision = std::nullopt);
+  ~VitClassifier() override;
   Tensor logits(const Tensor& pixels, Taps* taps = nullptr) override;
   std::vector<std::string> tap_names() const override { return network_->tap_names(); }
   int prefix_tokens() const override { return network_->prefix_tokens(); }
   Tensor class_rows() const override { return network_->head->weight; }
+  FrozenVit* engine() override;  // made at the first call
   Vit& network() { return network_; }
 
  private:
   Vit network_;
+  std::optional<Precision> engine_precision_;
+  std::unique_ptr<FrozenVit> engine_;
 };
 
 }  // namespace aha

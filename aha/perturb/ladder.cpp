@@ -22,25 +22,29 @@ void check_steps(int64_t first, int64_t count, int64_t steps) {
 std::vector<int64_t> removed_counts(int64_t N, std::span<const double> fractions) {
   std::vector<int64_t> counts;
   for (double fraction : fractions) {
-    if (!(fraction >= 0 && fraction <= 1)) throw input_error("ladder: expected fractions in [0, 1], found {}", fraction);
+    if (!(fraction >= 0 && fraction <= 1))
+      throw input_error("ladder: expected fractions in [0, 1], found {}", fraction);
     counts.push_back(static_cast<int64_t>(std::floor(fraction * static_cast<double>(N) + 1e-9)));
   }
   return counts;
 }
 
-Tensor keep_from_order(const Tensor& order, std::span<const int64_t> counts, Removal removal, const at::TensorOptions& options) {
+Tensor keep_from_order(const Tensor& order, std::span<const int64_t> counts, Removal removal,
+                       const at::TensorOptions& options) {
   check_shape(order, {-1, -1}, "order");
   const int64_t B = order.size(0), N = order.size(1), S = static_cast<int64_t>(counts.size());
   Tensor keep = torch::ones({B, S, N}, options);
   for (int64_t s = 0; s < S; ++s) {
-    if (counts[s] < 0 || counts[s] > N) throw input_error("ladder: expected to remove 0..{} elements, found {}", N, counts[s]);
+    if (counts[s] < 0 || counts[s] > N)
+      throw input_error("ladder: expected to remove 0..{} elements, found {}", N, counts[s]);
     const Tensor removed = order.narrow(1, removal == Removal::kTop ? 0 : N - counts[s], counts[s]);
     keep.select(1, s).scatter_(1, removed.to(keep.device()), 0);
   }
   return keep;
 }
 
-HardLadder::HardLadder(const Tensor& pixels, const Tensor& reference, const Tensor& order, std::vector<int64_t> counts, Removal removal)
+HardLadder::HardLadder(const Tensor& pixels, const Tensor& reference, const Tensor& order,
+                       std::vector<int64_t> counts, Removal removal)
     : pixels_(pixels), reference_(reference), order_(order), counts_(std::move(counts)), removal_(removal) {
   check_images(pixels, reference);
   check_shape(order, {pixels.size(0), pixels.size(2) * pixels.size(3)}, "order");
@@ -49,8 +53,9 @@ HardLadder::HardLadder(const Tensor& pixels, const Tensor& reference, const Tens
 Tensor HardLadder::images(int64_t first, int64_t count) const {
   check_steps(first, count, steps());
   const std::span<const int64_t> counts(counts_.data() + first, static_cast<size_t>(count));
-  const Tensor keep = keep_from_order(order_, counts, removal_, pixels_.options().dtype(torch::kBool).requires_grad(false))
-                          .view({pixels_.size(0), count, 1, pixels_.size(2), pixels_.size(3)});
+  const Tensor keep =
+      keep_from_order(order_, counts, removal_, pixels_.options().dtype(torch::kBool).requires_grad(false))
+          .view({pixels_.size(0), count, 1, pixels_.size(2), pixels_.size(3)});
   return torch::where(keep, pixels_.unsqueeze(1), reference_.unsqueeze(1));
 }
 

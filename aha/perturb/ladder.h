@@ -1,10 +1,11 @@
 // Ladders: the sequences of perturbed images that deletion and insertion are measured and learned on.
 //
-// A hard ladder takes an order and removes whole elements: the k most important (deletion) or the k least important (insertion at N - k, the same image seen from the
-// other end). A soft ladder blends with masks m in [0, 1]: deletion I (1 - m) + I0 m, insertion I m + I0 (1 - m), differentiable in m.
+// A hard ladder takes an order and removes whole elements: the k most important (deletion) or the k least
+// important (insertion at N - k, the same image seen from the other end). A soft ladder blends with masks m
+// in [0, 1]: deletion I (1 - m) + I0 m, insertion I m + I0 (1 - m), differentiable in m.
 //
-// Both make their images when asked, a few steps at a time, so that memory is bounded by the caller: 32 images of 224 px are 19 MB, a whole ladder of 224 steps
-// times a batch would be gigabytes.
+// Both make their images when asked, a few steps at a time, so that memory is bounded by the caller: 32
+// images of 224 px are 19 MB, a whole ladder of 224 steps times a batch would be gigabytes.
 #pragma once
 
 #include <span>
@@ -19,17 +20,20 @@ enum class Removal {
   kBottom,  // the least important first: insertion, read backwards
 };
 
-// floor(p * N) for each fraction p in [0, 1]; a product that misses an integer by rounding (0.29 * 100) counts as that integer.
+// floor(p * N) for each fraction p in [0, 1]; a product that misses an integer by rounding (0.29 * 100)
+// counts as that integer.
 std::vector<int64_t> removed_counts(int64_t N, std::span<const double> fractions);
 
-// order (B, N) most important first -> keep (B, S, N), 1 = visible, of the type of `options`: counts[s] elements removed.
+// order (B, N) most important first -> keep (B, S, N), 1 = visible, of the type of `options`: counts[s]
+// elements removed.
 Tensor keep_from_order(const Tensor& order, std::span<const int64_t> counts, Removal removal,
                        const at::TensorOptions& options);
 
 class HardLadder {
  public:
   // pixels, reference (B, 3, H, W); order (B, H * W), a permutation for each image
-  HardLadder(const Tensor& pixels, const Tensor& reference, const Tensor& order, std::vector<int64_t> counts, Removal removal);
+  HardLadder(const Tensor& pixels, const Tensor& reference, const Tensor& order, std::vector<int64_t> counts,
+             Removal removal);
 
   int64_t steps() const { return static_cast<int64_t>(counts_.size()); }
   Tensor images(int64_t first, int64_t count) const;  // (B, count, 3, H, W); kept pixels are bit-exact

@@ -20,7 +20,8 @@ TEST(Ladder, CountsAreFloored) {
 
 // A toy with a known answer: I = 1, I0 = 0, f(I) = sum w I with w = (1..16) / 136.
 TEST(Ladder, RemovingTopAndBottomGivesTheCurvesKnownOnPaper) {
-  const Tensor order = torch::tensor({6, 14, 15, 11, 9, 13, 12, 4, 3, 8, 10, 1, 5, 7, 2, 0}, torch::kInt64).view({1, 16});
+  const Tensor order =
+      torch::tensor({6, 14, 15, 11, 9, 13, 12, 4, 3, 8, 10, 1, 5, 7, 2, 0}, torch::kInt64).view({1, 16});
   const Tensor pixels = torch::ones({1, 3, 4, 4}, torch::kFloat64), reference = torch::zeros_like(pixels);
   const Tensor weight = torch::arange(1, 17, torch::kFloat64).view({4, 4}) / 136;
   const auto curve = [&](Removal removal) {
@@ -28,8 +29,10 @@ TEST(Ladder, RemovingTopAndBottomGivesTheCurvesKnownOnPaper) {
     const Tensor f = (ladder.images(0, ladder.steps()).select(2, 0) * weight).sum({2, 3})[0].contiguous();
     return std::vector<double>(f.data_ptr<double>(), f.data_ptr<double>() + f.numel());
   };
-  const std::vector<double> top = {1, .948529, .720588, .632353, .455882, .323529, .294118, .147059, .132353, .029412};
-  const std::vector<double> bottom = {1, .992647, .911765, .867647, .772059, .676471, .639706, .441176, .367647, .161765};
+  const std::vector<double> top = {1,       .948529, .720588, .632353, .455882,
+                                   .323529, .294118, .147059, .132353, .029412};
+  const std::vector<double> bottom = {1,       .992647, .911765, .867647, .772059,
+                                      .676471, .639706, .441176, .367647, .161765};
   const auto found_top = curve(Removal::kTop), found_bottom = curve(Removal::kBottom);
   for (size_t s = 0; s < 10; ++s) {
     EXPECT_NEAR(found_top[s], top[s], 5e-7);
@@ -51,18 +54,22 @@ TEST(Ladder, HardImagesHoldThePixelOrTheReferenceExactly) {
 
 TEST(Ladder, SoftMasksOfZeroAndOneGiveTheHardLadder) {
   torch::manual_seed(2);
-  const Tensor pixels = torch::rand({2, 3, 4, 4}), reference = torch::rand({2, 3, 4, 4}), order = torch::rand({2, 16}).argsort(/*stable=*/true, 1);
+  const Tensor pixels = torch::rand({2, 3, 4, 4}), reference = torch::rand({2, 3, 4, 4}),
+               order = torch::rand({2, 16}).argsort(/*stable=*/true, 1);
   const std::vector<int64_t> counts = {0, 3, 16};
   const Tensor top = 1 - keep_from_order(order, counts, Removal::kTop, pixels.options()).view({2, 3, 4, 4});
   const SoftLadder soft(pixels, reference, top);
-  EXPECT_TRUE(torch::equal(soft.deletion(0, 3), HardLadder(pixels, reference, order, counts, Removal::kTop).images(0, 3)));
+  EXPECT_TRUE(torch::equal(soft.deletion(0, 3),
+                           HardLadder(pixels, reference, order, counts, Removal::kTop).images(0, 3)));
   // Keeping the top k is removing the bottom N - k.
-  EXPECT_TRUE(torch::equal(soft.insertion(0, 3), HardLadder(pixels, reference, order, {16, 13, 0}, Removal::kBottom).images(0, 3)));
+  EXPECT_TRUE(torch::equal(soft.insertion(0, 3),
+                           HardLadder(pixels, reference, order, {16, 13, 0}, Removal::kBottom).images(0, 3)));
 }
 
 TEST(Ladder, SoftImagesAreDifferentiableInTheMasks) {
   torch::manual_seed(3);
-  const auto pixels = torch::rand({1, 3, 3, 3}, torch::kFloat64), reference = torch::rand({1, 3, 3, 3}, torch::kFloat64);
+  const auto pixels = torch::rand({1, 3, 3, 3}, torch::kFloat64),
+             reference = torch::rand({1, 3, 3, 3}, torch::kFloat64);
   const auto loss = [&](const Tensor& masks) {
     const SoftLadder ladder(pixels, reference, masks);
     return ladder.deletion(0, 2).pow(3).sum() - ladder.insertion(1, 1).pow(2).sum();

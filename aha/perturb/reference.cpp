@@ -19,7 +19,8 @@ int64_t reflected(int64_t j, int64_t n) {
   return j < n ? j : period - j;
 }
 
-// (n, n): a blur of a line as a matrix, borders included. A product with it is as exact as a convolution and allows kernels wider than the image.
+// (n, n): a blur of a line as a matrix, borders included. A product with it is as exact as a convolution and
+// allows kernels wider than the image.
 Tensor blur_matrix(int64_t n, const std::vector<double>& weights, Border border) {
   const auto half = static_cast<int64_t>(weights.size() / 2);
   Tensor matrix = torch::zeros({n, n}, torch::kFloat64);
@@ -43,13 +44,15 @@ Tensor blurred(const Tensor& pixels, const std::vector<double>& weights, Border 
 }
 
 Tensor colour_of(const ReferenceOptions& options, const Tensor& pixels) {
-  if (options.colour.size() != 3) throw input_error("colour: expected 3 numbers, found {}", options.colour.size());
+  if (options.colour.size() != 3)
+    throw input_error("colour: expected 3 numbers, found {}", options.colour.size());
   return torch::tensor(options.colour, torch::kFloat64).to(pixels.options()).view({1, 3, 1, 1});
 }
 
 void check_kernel(int taps, double sigma) {
   if (taps < 1 || taps % 2 == 0) throw input_error("blur: expected an odd number of taps, found {}", taps);
-  if (!(sigma > 0) || !std::isfinite(sigma)) throw input_error("blur: expected sigma > 0 pixels, found {}", sigma);
+  if (!(sigma > 0) || !std::isfinite(sigma))
+    throw input_error("blur: expected sigma > 0 pixels, found {}", sigma);
 }
 
 }  // namespace
@@ -60,7 +63,9 @@ ReferenceKind reference_from_name(const std::string& name) {
   throw unknown_name_error("reference", name, kNames);
 }
 
-std::string name_of(ReferenceKind kind) { return kNames[static_cast<size_t>(kind)]; }
+std::string name_of(ReferenceKind kind) {
+  return kNames[static_cast<size_t>(kind)];
+}
 
 Tensor reference_image(const Tensor& pixels, ReferenceKind kind, const ReferenceOptions& options) {
   check_shape(pixels, {-1, 3, -1, -1}, "pixels");
@@ -78,7 +83,8 @@ Tensor reference_image(const Tensor& pixels, ReferenceKind kind, const Reference
   }
   const double side = static_cast<double>(std::min(pixels.size(2), pixels.size(3)));
   const double sigma = options.sigma_px > 0 ? options.sigma_px : 25.0 / 224 * side;
-  const int taps = options.kernel_px > 0 ? options.kernel_px : 2 * static_cast<int>(std::lround(2 * sigma)) + 1;
+  const int taps =
+      options.kernel_px > 0 ? options.kernel_px : 2 * static_cast<int>(std::lround(2 * sigma)) + 1;
   return blurred(pixels, gaussian_weights(taps, sigma), Border::kReflect);
 }
 

@@ -4,9 +4,10 @@
 //   mean   one colour, by default the mean of ImageNet; give a data set's own where it has another
 //   blur   the image under a Gaussian, strong enough that a classifier no longer recognises it
 //
-// The paper does not state its blur. `gaussian` is a plain normalised Gaussian with reflected borders; its width follows the image: sigma = 25/224 of the
-// shorter side, 4 sigma + 1 taps (25 and 101 at 224 px, 3.6 and 15 at 32 px). `rise` is the public RISE code's: 11 taps of the peculiar kernel below, zero
-// padding of the *normalised* image, that is padding with the mean colour.
+// The paper does not state its blur. `gaussian` is a plain normalised Gaussian with reflected borders; its
+// width follows the image: sigma = 25/224 of the shorter side, 4 sigma + 1 taps (25 and 101 at 224 px, 3.6
+// and 15 at 32 px). `rise` is the public RISE code's: 11 taps of the peculiar kernel below, zero padding of
+// the *normalised* image, that is padding with the mean colour.
 #pragma once
 
 #include <string>
@@ -46,8 +47,8 @@ Tensor reference_image(const Tensor& pixels, ReferenceKind kind, const Reference
 // exp(-d^2 / 2 sigma^2), normalised.
 std::vector<double> gaussian_weights(int taps, double sigma);
 
-// RISE's kernel: a unit impulse in an array of `taps`, filtered with a Gaussian (cut at floor(4 sigma + 0.5)) whose tails are reflected at the
-// array's borders; much flatter than gaussian_weights. Sums to one.
+// RISE's kernel: a unit impulse in an array of `taps`, filtered with a Gaussian (cut at floor(4 sigma + 0.5))
+// whose tails are reflected at the array's borders; much flatter than gaussian_weights. Sums to one.
 std::vector<double> reflected_impulse_weights(int taps, double sigma);
 
 }  // namespace aha

@@ -39,7 +39,8 @@ TEST(Blur, EqualsAConvolutionWithReflectedBorders) {
   const Tensor padded = torch::nn::functional::pad(
       pixels, torch::nn::functional::PadFuncOptions({6, 6, 6, 6}).mode(torch::kReflect));
   const Tensor expected = torch::conv2d(padded, kernel, Tensor(), 1, at::IntArrayRef({0, 0}), 1, 3);
-  EXPECT_LT((reference_image(pixels, ReferenceKind::kBlur, options) - expected).abs().max().item<double>(), 1e-14);
+  EXPECT_LT((reference_image(pixels, ReferenceKind::kBlur, options) - expected).abs().max().item<double>(),
+            1e-14);
 }
 
 TEST(Blur, RisePadsTheNormalisedImageWithZeros) {
@@ -51,15 +52,18 @@ TEST(Blur, RisePadsTheNormalisedImageWithZeros) {
   const Tensor std = torch::tensor({0.229, 0.224, 0.225}, torch::kFloat64).view({1, 3, 1, 1});
   const Tensor line = torch::tensor(reflected_impulse_weights(11, 5), torch::kFloat64);
   const Tensor kernel = line.unsqueeze(1).mul(line).expand({3, 1, 11, 11}).contiguous();
-  const Tensor expected = torch::conv2d((pixels - mean) / std, kernel, Tensor(), 1, at::IntArrayRef({5, 5}), 1, 3) * std + mean;
-  EXPECT_LT((reference_image(pixels, ReferenceKind::kBlur, options) - expected).abs().max().item<double>(), 1e-14);
+  const Tensor expected =
+      torch::conv2d((pixels - mean) / std, kernel, Tensor(), 1, at::IntArrayRef({5, 5}), 1, 3) * std + mean;
+  EXPECT_LT((reference_image(pixels, ReferenceKind::kBlur, options) - expected).abs().max().item<double>(),
+            1e-14);
 }
 
 TEST(Blur, KeepsAConstantImageAndAllowsKernelsWiderThanIt) {
   const Tensor pixels = torch::full({1, 3, 5, 1}, 0.3, torch::kFloat64);
   ReferenceOptions options;
   options.sigma_px = 20;
-  EXPECT_LT((reference_image(pixels, ReferenceKind::kBlur, options) - pixels).abs().max().item<double>(), 1e-14);
+  EXPECT_LT((reference_image(pixels, ReferenceKind::kBlur, options) - pixels).abs().max().item<double>(),
+            1e-14);
 }
 
 TEST(Blur, FollowsTheSizeOfTheImage) {
@@ -68,7 +72,8 @@ TEST(Blur, FollowsTheSizeOfTheImage) {
   ReferenceOptions stated;
   stated.sigma_px = 25;
   stated.kernel_px = 101;
-  EXPECT_TRUE(torch::equal(reference_image(pixels, ReferenceKind::kBlur), reference_image(pixels, ReferenceKind::kBlur, stated)));
+  EXPECT_TRUE(torch::equal(reference_image(pixels, ReferenceKind::kBlur),
+                           reference_image(pixels, ReferenceKind::kBlur, stated)));
 }
 
 TEST(Reference, BlackAndMeanAreColours) {

@@ -11,7 +11,8 @@ namespace {
 TEST(RegionGrid, HasGSquaredCellsWithoutOffset) {
   for (int64_t G = 1; G <= 32; ++G) EXPECT_EQ(make_grid(224, 224, G).K(), G * G);
   const RegionGrid grid = make_grid(4, 6, 2);
-  const std::vector<int32_t> expected = {0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 2, 2, 2, 3, 3, 3};
+  const std::vector<int32_t> expected = {0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1,
+                                         2, 2, 2, 3, 3, 3, 2, 2, 2, 3, 3, 3};
   EXPECT_TRUE(torch::equal(grid.region_of_pixel(), torch::tensor(expected, torch::kInt32)));
 }
 
@@ -47,7 +48,8 @@ TEST(RegionGrid, PoolInvertsUpsampleToTheLastBit) {
 TEST(RegionGrid, PoolIsTheMeanOverTheRegion) {
   torch::manual_seed(2);
   const RegionGrid grid = make_grid(9, 7, 3, 0.4, 0);
-  const Tensor map = torch::rand({2, 9, 7}, torch::kFloat64), pooled = pool(grid, map), region = grid.region_of_pixel();
+  const Tensor map = torch::rand({2, 9, 7}, torch::kFloat64), pooled = pool(grid, map),
+               region = grid.region_of_pixel();
   for (int64_t k = 0; k < grid.K(); ++k) {
     const Tensor mean = map.flatten(1).index_select(1, region.eq(k).nonzero().flatten()).mean(1);
     EXPECT_LT((pooled.select(1, k) - mean).abs().max().item<double>(), 1e-15);
@@ -58,15 +60,21 @@ TEST(RegionGrid, UpsampleTakesBatchesOfMasks) {
   const RegionGrid grid = make_grid(6, 6, 3);
   const Tensor masks = torch::rand({2, 4, 9}), pixels = upsample(grid, masks);
   EXPECT_EQ(pixels.sizes(), (std::vector<int64_t>{2, 4, 6, 6}));
-  EXPECT_TRUE(torch::equal(pixels.flatten(2), masks.index_select(2, grid.region_of_pixel().to(torch::kInt64))));
+  EXPECT_TRUE(
+      torch::equal(pixels.flatten(2), masks.index_select(2, grid.region_of_pixel().to(torch::kInt64))));
 }
 
 TEST(RegionGrid, GradientsEqualFiniteDifferences) {
   torch::manual_seed(3);
   const RegionGrid grid = make_grid(5, 6, 2, 0.3, 0.6);
-  const Tensor by_region = torch::randn({1, grid.K()}, torch::kFloat64), by_pixel = torch::randn({1, 5, 6}, torch::kFloat64);
-  EXPECT_LT(testing::gradient_error([&](const Tensor& x) { return (pool(grid, x).square() * by_region).sum(); }, by_pixel), 1e-6);
-  EXPECT_LT(testing::gradient_error([&](const Tensor& x) { return (upsample(grid, x).square() * by_pixel).sum(); }, by_region), 1e-6);
+  const Tensor by_region = torch::randn({1, grid.K()}, torch::kFloat64),
+               by_pixel = torch::randn({1, 5, 6}, torch::kFloat64);
+  EXPECT_LT(testing::gradient_error(
+                [&](const Tensor& x) { return (pool(grid, x).square() * by_region).sum(); }, by_pixel),
+            1e-6);
+  EXPECT_LT(testing::gradient_error(
+                [&](const Tensor& x) { return (upsample(grid, x).square() * by_pixel).sum(); }, by_region),
+            1e-6);
 }
 
 TEST(RegionGrid, RefusesImpossibleGrids) {

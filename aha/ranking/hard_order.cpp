@@ -31,7 +31,8 @@ double share_of_ties(const std::vector<uint64_t>& sorted) {
 std::vector<uint64_t> sorted_keys(const std::vector<float>& values, bool reverse) {
   std::vector<uint64_t> keys(values.size());
   for (size_t n = 0; n < keys.size(); ++n)
-    keys[n] = uint64_t{descending_key(values[n])} << 32 | (reverse ? ~static_cast<uint32_t>(n) : static_cast<uint32_t>(n));
+    keys[n] = uint64_t{descending_key(values[n])} << 32 |
+              (reverse ? ~static_cast<uint32_t>(n) : static_cast<uint32_t>(n));
   std::sort(keys.begin(), keys.end());
   return keys;
 }
@@ -51,7 +52,9 @@ TieRule tie_rule_from_name(const std::string& name) {
   throw unknown_name_error("tie rule", name, kNames);
 }
 
-std::string name_of(TieRule rule) { return kNames[static_cast<size_t>(rule)]; }
+std::string name_of(TieRule rule) {
+  return kNames[static_cast<size_t>(rule)];
+}
 
 HardOrder hard_order(const Tensor& map, TieRule rule, uint64_t seed, uint64_t first_image) {
   if (map.dim() != 2 && map.dim() != 3)
@@ -65,7 +68,8 @@ HardOrder hard_order(const Tensor& map, TieRule rule, uint64_t seed, uint64_t fi
     const float* begin = flat.data_ptr<float>() + b * N;
     std::vector<float> values(begin, begin + N);
     for (int64_t n = 0; n < N; ++n)
-      if (!std::isfinite(values[n])) throw input_error("map: element {} of image {} is {}, expected finite values", n, b, values[n]);
+      if (!std::isfinite(values[n]))
+        throw input_error("map: element {} of image {} is {}, expected finite values", n, b, values[n]);
     auto keys = sorted_keys(values, rule == TieRule::kReverse);
     result.tie_rate.data_ptr<double>()[b] = share_of_ties(keys);
     if (rule == TieRule::kJitter && N > 0) {

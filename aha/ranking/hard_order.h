@@ -1,7 +1,8 @@
 // The exact order of a map, most important first, with its ties made visible.
 //
-// The order is total: equal values are ordered by the tie rule, never by chance, so a map has one order on every machine. Values are compared as float32; -0 equals 0.
-// Ties matter for maps with large zero areas and for patch-constant maps, so their share is reported.
+// The order is total: equal values are ordered by the tie rule, never by chance, so a map has one order on
+// every machine. Values are compared as float32; -0 equals 0. Ties matter for maps with large zero areas and
+// for patch-constant maps, so their share is reported.
 #pragma once
 
 #include <string>
@@ -24,7 +25,8 @@ struct HardOrder {
 };
 
 // map (B, N) or (B, H, W), finite. Image b jitters with the stream first_image + b of the seed.
-HardOrder hard_order(const Tensor& map, TieRule rule = TieRule::kIndex, uint64_t seed = 0, uint64_t first_image = 0);
+HardOrder hard_order(const Tensor& map, TieRule rule = TieRule::kIndex, uint64_t seed = 0,
+                     uint64_t first_image = 0);
 
 // rank[b][order[b][r]] = r
 Tensor ranks_from_order(const Tensor& order);

@@ -12,9 +12,11 @@ std::vector<int64_t> first_row(const Tensor& order) {
 }
 
 TEST(HardOrder, SortsTheMostImportantFirst) {
-  const Tensor map = torch::tensor({1., 5., 2., 8., 9., 4., 16., 3., 7., 12., 6., 13., 10., 11., 15., 14.}).view({1, 4, 4});
+  const Tensor map =
+      torch::tensor({1., 5., 2., 8., 9., 4., 16., 3., 7., 12., 6., 13., 10., 11., 15., 14.}).view({1, 4, 4});
   const HardOrder hard = hard_order(map);
-  EXPECT_EQ(first_row(hard.order), (std::vector<int64_t>{6, 14, 15, 11, 9, 13, 12, 4, 3, 8, 10, 1, 5, 7, 2, 0}));
+  EXPECT_EQ(first_row(hard.order),
+            (std::vector<int64_t>{6, 14, 15, 11, 9, 13, 12, 4, 3, 8, 10, 1, 5, 7, 2, 0}));
   EXPECT_EQ(hard.tie_rate.item<double>(), 0);
 }
 
@@ -27,7 +29,10 @@ TEST(HardOrder, BreaksTiesByIndexOrReverseAndReportsThem) {
 
 TEST(HardOrder, EqualsTorchsStableSortOnAnyValues) {
   torch::manual_seed(1);
-  const Tensor map = torch::cat({torch::randn({3, 500}), torch::randint(-3, 3, {3, 500}) * 1e-40, torch::randn({3, 50}) * 1e38}, 1).relu();
+  const Tensor map =
+      torch::cat(
+          {torch::randn({3, 500}), torch::randint(-3, 3, {3, 500}) * 1e-40, torch::randn({3, 50}) * 1e38}, 1)
+          .relu();
   const auto [values, order] = torch::sort(map, /*stable=*/true, 1, /*descending=*/true);
   EXPECT_TRUE(torch::equal(hard_order(map).order, order));
 }

@@ -11,7 +11,8 @@ namespace aha {
 namespace {
 
 double relative_error(const Tensor& a, const Tensor& b) {
-  return ((a.to(torch::kFloat64) - b.to(torch::kFloat64)).norm() / b.to(torch::kFloat64).norm()).item<double>();
+  return ((a.to(torch::kFloat64) - b.to(torch::kFloat64)).norm() / b.to(torch::kFloat64).norm())
+      .item<double>();
 }
 
 struct Differentiated {
@@ -19,7 +20,8 @@ struct Differentiated {
   Tensor grad;
 };
 
-Differentiated differentiate(const Tensor& scores, const Tensor& ks, const SoftSortOptions& options, const Tensor& mask_grad) {
+Differentiated differentiate(const Tensor& scores, const Tensor& ks, const SoftSortOptions& options,
+                             const Tensor& mask_grad) {
   Differentiated out;
   const Tensor x = scores.detach().clone().set_requires_grad(true);
   out.soft = soft_top_k(x, ks, options, {3, 100}, Context{});
@@ -29,7 +31,8 @@ Differentiated differentiate(const Tensor& scores, const Tensor& ks, const SoftS
 }
 
 class Sizes : public ::testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(SoftSort, Sizes, ::testing::Values(49, 196, 784), ::testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(SoftSort, Sizes, ::testing::Values(49, 196, 784),
+                         ::testing::PrintToStringParamName());
 
 TEST_P(Sizes, MasksAndGradientsEqualTheAutogradReferenceInDouble) {
   const int64_t K = GetParam(), B = K > 500 ? 1 : 3;
@@ -57,11 +60,13 @@ TEST_P(Sizes, MasksAndGradientsEqualTheAutogradReferenceInDouble) {
 
 TEST(SoftSort, TheReferenceGradientEqualsFiniteDifferences) {
   torch::manual_seed(1);
-  const Tensor weight = torch::randn({2, 3, 10}, torch::kFloat64), scores = torch::rand({2, 10}, torch::kFloat64);
+  const Tensor weight = torch::randn({2, 3, 10}, torch::kFloat64),
+               scores = torch::rand({2, 10}, torch::kFloat64);
   for (double noise : {0.0, 1.0}) {
     const SoftSortOptions options{0.3, 30, noise, "reference"};
     const auto loss = [&](const Tensor& x) {
-      return (soft_top_k(x, torch::tensor({2, 5, 9}, torch::kInt64), options, {}, Context{}).masks * weight).sum();
+      return (soft_top_k(x, torch::tensor({2, 5, 9}, torch::kInt64), options, {}, Context{}).masks * weight)
+          .sum();
     };
     EXPECT_LT(testing::gradient_error(loss, scores), 1e-6);
   }
@@ -90,14 +95,16 @@ TEST(SoftSort, NoThreadCountChangesAResultAndEveryImageHasItsOwnNoise) {
   set_threads(0);
   EXPECT_TRUE(torch::equal(one, four));
   EXPECT_FALSE(torch::equal(one[0], one[1]));
-  EXPECT_TRUE(torch::equal(one[3], soft_top_k(scores.narrow(0, 0, 1), ks, options, {2, 13}, context).masks[0]));
+  EXPECT_TRUE(
+      torch::equal(one[3], soft_top_k(scores.narrow(0, 0, 1), ks, options, {2, 13}, context).masks[0]));
   EXPECT_FALSE(torch::equal(one, soft_top_k(scores, ks, options, {3, 10}, context).masks));
 }
 
 TEST(SoftSort, GradientsAreTheSameWithAndWithoutKeepingTheGraph) {
   torch::manual_seed(3);
   const Tensor x = torch::rand({2, 64}).set_requires_grad(true);
-  const Tensor loss = soft_top_k(x, torch::tensor({8, 32}, torch::kInt64), {}, {}, Context{}).masks.square().sum();
+  const Tensor loss =
+      soft_top_k(x, torch::tensor({8, 32}, torch::kInt64), {}, {}, Context{}).masks.square().sum();
   const Tensor first = torch::autograd::grad({loss}, {x}, {}, true)[0];
   EXPECT_TRUE(torch::equal(first, torch::autograd::grad({loss}, {x})[0]));
   const torch::NoGradGuard no_grad;
@@ -105,7 +112,8 @@ TEST(SoftSort, GradientsAreTheSameWithAndWithoutKeepingTheGraph) {
 }
 
 TEST(SoftSort, SaysWhatIsWrong) {
-  const auto message = [](const Tensor& scores, const Tensor& ks, const std::string& path = "auto") -> std::string {
+  const auto message = [](const Tensor& scores, const Tensor& ks,
+                          const std::string& path = "auto") -> std::string {
     try {
       soft_top_k(scores, ks, {1, 30, 0, path}, {}, Context{});
     } catch (const Error& error) {
@@ -114,7 +122,8 @@ TEST(SoftSort, SaysWhatIsWrong) {
     return "";
   };
   const Tensor scores = torch::rand({1, 8}), ks = torch::tensor({1, 8}, torch::kInt64);
-  EXPECT_THAT(message(scores, torch::tensor({1, 9}, torch::kInt64)), ::testing::HasSubstr("expected 1..8, found 1..9"));
+  EXPECT_THAT(message(scores, torch::tensor({1, 9}, torch::kInt64)),
+              ::testing::HasSubstr("expected 1..8, found 1..9"));
   EXPECT_THAT(message(scores, torch::tensor({3, 2}, torch::kInt64)), ::testing::HasSubstr("ascending"));
   EXPECT_THAT(message(scores, ks, "dence"), ::testing::HasSubstr("did you mean 'dense'"));
   EXPECT_THAT(message(scores[0], ks), ::testing::HasSubstr("scores: expected shape"));
@@ -135,7 +144,8 @@ TEST(LadderSteps, AreTheMiddlesOfEqualStrataOrRandomPlacesInThem) {
       sum += steps[s];
     }
   }
-  EXPECT_NEAR(sum / (4 * trials), 50.5, 4 * 7.2 / std::sqrt(4.0 * trials));  // as the mean over all k; 7.2 = sd of 1..25
+  EXPECT_NEAR(sum / (4 * trials), 50.5,
+              4 * 7.2 / std::sqrt(4.0 * trials));  // as the mean over all k; 7.2 = sd of 1..25
 }
 
 }  // namespace

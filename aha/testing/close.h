@@ -1,7 +1,8 @@
 // Comparisons whose tolerance is computed, not guessed.
 //
-// A float32 sum of n products a_i b_i, taken in any order, misses the exact sum by about eps * sqrt(n) * |a| |b| and rarely by a few times that (the worst case has n
-// for sqrt(n)). A test computes that bound from the very operands and compares with a double-precision result. Knows nothing of torch.
+// A float32 sum of n products a_i b_i, taken in any order, misses the exact sum by about eps * sqrt(n) * |a|
+// |b| and rarely by a few times that (the worst case has n for sqrt(n)). A test computes that bound from the
+// very operands and compares with a double-precision result. Knows nothing of torch.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -39,9 +40,11 @@ inline double relative_distance(std::span<const float> a, std::span<const float>
 
 // Every |found - expected| within bound(i); the message names the worst element. NaN is never within.
 template <class Bound>
-::testing::AssertionResult all_within(std::span<const float> found, std::span<const float> expected, Bound bound) {
+::testing::AssertionResult all_within(std::span<const float> found, std::span<const float> expected,
+                                      Bound bound) {
   if (found.size() != expected.size())
-    return ::testing::AssertionFailure() << "expected " << expected.size() << " values, found " << found.size();
+    return ::testing::AssertionFailure()
+           << "expected " << expected.size() << " values, found " << found.size();
   size_t worst = 0, outside = 0;
   double worst_ratio = 0;
   for (size_t i = 0; i < found.size(); ++i) {
@@ -50,9 +53,9 @@ template <class Bound>
     if (!(ratio <= worst_ratio)) worst = i, worst_ratio = ratio;
   }
   if (outside == 0) return ::testing::AssertionSuccess();
-  return ::testing::AssertionFailure() << outside << " of " << found.size() << " values outside their bound; worst at " << worst
-                                       << ": expected " << expected[worst] << " within " << bound(worst) << ", found "
-                                       << found[worst];
+  return ::testing::AssertionFailure()
+         << outside << " of " << found.size() << " values outside their bound; worst at " << worst
+         << ": expected " << expected[worst] << " within " << bound(worst) << ", found " << found[worst];
 }
 
 }  // namespace aha::testing

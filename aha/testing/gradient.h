@@ -1,7 +1,8 @@
 // Finite differences in double: whether a gradient is the derivative of its function.
 //
-// The central difference with step h errs by h^2 f'''/6 and by rounding, 1e-16 |f| / h: with the default h = 1e-5 about 1e-10 each where f is of
-// order one. The error returned is relative to the largest component, so 1e-6 is a safe bound for a correct gradient.
+// The central difference with step h errs by h^2 f'''/6 and by rounding, 1e-16 |f| / h: with the default h =
+// 1e-5 about 1e-10 each where f is of order one. The error returned is relative to the largest component, so
+// 1e-6 is a safe bound for a correct gradient.
 #pragma once
 
 #include <torch/torch.h>
@@ -10,8 +11,10 @@
 
 namespace aha::testing {
 
-// f: any tensor -> a scalar tensor, differentiable. x is taken as double. Returns max |autograd - difference| / max(|difference|, 1e-8).
-inline double gradient_error(const std::function<at::Tensor(const at::Tensor&)>& f, const at::Tensor& x, double step = 1e-5) {
+// f: any tensor -> a scalar tensor, differentiable. x is taken as double. Returns max |autograd - difference|
+// / max(|difference|, 1e-8).
+inline double gradient_error(const std::function<at::Tensor(const at::Tensor&)>& f, const at::Tensor& x,
+                             double step = 1e-5) {
   const at::Tensor point = x.detach().to(torch::kFloat64).contiguous().clone().set_requires_grad(true);
   const at::Tensor grad = torch::autograd::grad({f(point)}, {point})[0].contiguous();
   const torch::NoGradGuard no_grad;

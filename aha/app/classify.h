@@ -1,0 +1,36 @@
+// The verb behind `aha classify`: pictures in, most probable classes out.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "aha/base/context.h"
+#include "aha/data/dataset.h"
+#include "aha/models/classifier.h"
+
+namespace aha {
+
+struct ScoredClass {
+  int index = 0;
+  std::string name;
+  double probability = 0;
+};
+
+struct Classified {
+  std::string image;
+  std::vector<ScoredClass> classes;  // most probable first
+};
+
+// Calls `each` once a picture, in order, as soon as its batch is done. Decoding runs ahead of the network; memory does not grow with the number of pictures.
+void classify(Classifier& target, const std::vector<std::string>& pictures, int topk,
+              const std::function<void(const Classified&)>& each, const Context& context);
+
+struct Accuracy {
+  int64_t images = 0;
+  double top1 = 0, top5 = 0;      // shares
+  double images_per_second = 0;
+};
+Accuracy accuracy(Classifier& target, const Dataset& data, const Context& context);
+
+}  // namespace aha

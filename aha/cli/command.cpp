@@ -1,0 +1,51 @@
+#include "aha/cli/command.h"
+
+#include <cstdio>
+
+namespace aha {
+
+Fields fields(CommonOptions& o) {
+  return Fields()
+      .add("device", o.device, "cpu, cuda or cuda:N; best = CUDA where present")
+      .add("threads", o.threads, "worker threads; 0 = all cores").range(0, 1024)
+      .add("precision", o.precision, "f32: exact; bf16: fast where the CPU has tile units").choices({"f32", "bf16"})
+      .add("seed", o.seed, "seed of everything random").range(0, 9e15)
+      .add("batch-size", o.batch_size, "images a batch; 0 = the command's own choice").range(0, 65536)
+      .add("json", o.json, "one JSON document on stdout, nothing else there")
+      .add("quiet", o.quiet, "no progress, no remarks")
+      .add("verbose", o.verbose, "say what was chosen and why");
+}
+
+void Call::print(const nlohmann::json& document) const {
+  const std::string text = document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fputc('\n', stdout);
+}
+
+void Declaration::add(const Fields& fields) {
+  for (const Field& field : fields.list()) {
+    const std::string flag = "--" + field.name;
+    std::string help = field.help;
+    if (std::holds_alternative<bool*>(field.slot)) {
+      // "!": the same flag the other way round, for options that a recipe switches on.
+      app_.add_flag_function(
+          flag + ",!--no-" + field.name,
+          [field, flag](int64_t times) { set_from_text(field, times > 0 ? "true" : "false", flag); }, help);
+      continue;
+    }
+    std::string start = json_from_field(field).dump();
+    if (std::holds_alternative<std::string*>(field.slot)) start = *std::get<std::string*>(field.slot);
+    if (!start.empty() && start != "[]") help += fmt::format(" [{}]", start);
+    app_.add_option_function<std::string>(
+            flag, [field, flag](const std::string& text) { set_from_text(field, text, flag); }, help)
+        ->type_name(type_of(field));
+  }
+  all_.nest("", fields);
+}
+
+void Declaration::positionals(const std::string& name, std::vector<std::string>& values, const std::string& help, bool required) {
+  auto* option = app_.add_option(name, values, help)->type_name("");
+  if (required) option->required();
+}
+
+}  // namespace aha

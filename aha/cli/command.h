@@ -1,0 +1,66 @@
+// A command of `aha`: its name, one line, examples, and what to do.
+//
+// declare() puts the command's flags on its sub-parser and returns what runs after parsing. All flags come from Fields (base/options.h), so that the
+// same names work on the command line and in the TOML file given by --config; the command line wins.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "aha/base/context.h"
+#include "aha/base/options.h"
+
+namespace aha {
+
+// Flags that every command has.
+struct CommonOptions {
+  std::string device = "best";
+  int threads = 0;
+  std::string precision = "f32";
+  int64_t seed = 0;
+  int batch_size = 0;
+  bool json = false, quiet = false, verbose = false;
+};
+Fields fields(CommonOptions& options);
+
+// One run of a command.
+struct Call {
+  Context context;
+  CommonOptions common;
+
+  // Prints the one JSON document of this call.
+  void print(const nlohmann::json& document) const;
+};
+
+using Run = std::function<void(Call&)>;
+
+// What a command declares: its Fields, remembered so that --config can set them too.
+class Declaration {
+ public:
+  explicit Declaration(CLI::App& app) : app_(app) {}
+  CLI::App& app() { return app_; }
+  void add(const Fields& fields);
+  // A positional list of words ("IMG...").
+  void positionals(const std::string& name, std::vector<std::string>& values, const std::string& help, bool required);
+
+  const Fields& all() const { return all_; }
+
+ private:
+  CLI::App& app_;
+  Fields all_;
+};
+
+struct Command {
+  std::string name, summary, examples;
+  std::function<Run(Declaration&)> declare;
+};
+
+// One command a file.
+Command models_command();
+Command classify_command();
+Command inspect_command();
+
+}  // namespace aha

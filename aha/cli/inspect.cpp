@@ -1,0 +1,33 @@
+#include "aha/app/inspect.h"
+
+#include "aha/cli/command.h"
+
+namespace aha {
+
+Command inspect_command() {
+  return {"inspect", "what is in a weight file, which network it fits, what input it expects",
+          "  aha inspect vit_b_16-c867db91.pth\n"
+          "  aha inspect --tensors model.safetensors",
+          [](Declaration& d) -> Run {
+            struct Flags {
+              bool tensors = false;
+              std::vector<std::string> files;
+            };
+            auto flags = std::make_shared<Flags>();
+            d.add(Fields().add("tensors", flags->tensors, "list every tensor"));
+            d.positionals("FILE", flags->files, "weight files", true);
+            return [flags](Call& call) {
+              nlohmann::json all = nlohmann::json::array();
+              for (const auto& file : flags->files) {
+                const WeightSummary summary = summarise_weights(file);
+                if (call.common.json)
+                  all.push_back(json_from_summary(summary));
+                else
+                  fmt::print("{}", text_from_summary(summary, flags->tensors));
+              }
+              if (call.common.json) call.print(all.size() == 1 ? all[0] : all);
+            };
+          }};
+}
+
+}  // namespace aha

@@ -1,0 +1,34 @@
+#include "aha/cli/target_options.h"
+
+#include "aha/base/error.h"
+#include "aha/models/catalog.h"
+
+namespace aha {
+namespace {
+
+std::optional<std::array<double, 3>> three(const std::vector<double>& values, const char* flag) {
+  if (values.empty()) return std::nullopt;
+  if (values.size() != 3) throw input_error("{}: expected three numbers R,G,B, found {}", flag, values.size());
+  return std::array<double, 3>{values[0], values[1], values[2]};
+}
+
+}  // namespace
+
+Fields fields(TargetOptions& o) {
+  return Fields()
+      .add("target", o.target, "the classifier: a bundled model, a model directory, ARCH:FILE or script:FILE.pt")
+      .add("input-size", o.input_size, "side of the network's input in pixels; 0 = the model's own").range(0, 4096)
+      .add("mean", o.mean, "R,G,B subtracted from [0, 1] pixels; default: the model's own")
+      .add("std", o.std, "R,G,B that the difference is divided by; default: the model's own").range(1e-6, 1e6);
+}
+
+std::unique_ptr<Classifier> load_target(const TargetOptions& options, const Context& context) {
+  if (options.target.empty()) throw input_error("--target: expected a bundled model, a model directory, ARCH:FILE or script:FILE.pt, found nothing");
+  LoadOptions load;
+  if (options.input_size > 0) load.input_size = options.input_size;
+  load.mean = three(options.mean, "--mean");
+  load.std = three(options.std, "--std");
+  return load_classifier(options.target, load, context);
+}
+
+}  // namespace aha
