@@ -62,5 +62,7 @@ struct Command {
 Command models_command();
 Command classify_command();
 Command inspect_command();
+Command eval_command();
+Command compare_command();
 
 }  // namespace aha

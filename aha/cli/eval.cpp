@@ -1,0 +1,71 @@
+#include "aha/base/error.h"
+#include "aha/cli/command.h"
+#include "aha/cli/target_options.h"
+#include "aha/evaluate/report.h"
+#include "aha/evaluate/table.h"
+#include "aha/models/catalog.h"
+
+namespace aha {
+namespace {
+
+struct EvalFlags {
+  TargetOptions target;
+  EvaluateOptions evaluate;
+  std::string explainer, data, out;
+  int64_t limit = 0, skip = 0;
+};
+
+Fields fields(EvalFlags& f) {
+  return fields(f.target)
+      .nest("", fields(f.evaluate))
+      .add("explainer", f.explainer,
+           "the model directory of a trained explainer, for the methods that need one")
+      .add("data", f.data, "a data set: list:FILE.csv, folder:DIR, imagenet:DIR, cifar10:sample")
+      .add("limit", f.limit, "at most so many pictures; 0 = all")
+      .range(0, 1e12)
+      .add("skip", f.skip, "leave out the first so many")
+      .range(0, 1e12)
+      .add("out", f.out, "folder of the results; the same call continues there");
+}
+
+void run(const EvalFlags& flags, Call& call) {
+  if (flags.data.empty())
+    throw input_error(
+        "--data: expected a data set (list:FILE.csv, folder:DIR, imagenet:DIR, cifar10:sample), found "
+        "nothing");
+  if (flags.out.empty()) throw input_error("--out: expected a folder for the results, found nothing");
+  const auto target = load_target(flags.target, call.context);
+  LoadedExplainer explainer;
+  if (!flags.explainer.empty()) explainer = load_explainer(flags.explainer, target.get(), call.context);
+  const auto data = slice(open_dataset(flags.data), flags.skip, flags.limit);
+  Evaluation evaluation = evaluate({*target, flags.explainer.empty() ? nullptr : &explainer}, *data,
+                                   flags.evaluate, flags.out, call.context);
+  evaluation.settings["version"] = AHA_VERSION;
+  const auto files = write_results(evaluation, flags.out);
+  if (call.common.json) {
+    call.print(results_json(evaluation));
+    return;
+  }
+  fmt::print("{}\n", table_markdown(evaluation));
+  fmt::print("{} target evaluations for the metrics in {:.1f} s; written: {}\n",
+             evaluation.target_evaluations, evaluation.seconds, fmt::join(files, ", "));
+}
+
+}  // namespace
+
+Command eval_command() {
+  return {"eval", "judge methods on many pictures: a table with intervals, curves and a report",
+          "  aha eval --target vit_ti_16:vit_tiny.safetensors --data list:val.csv --methods "
+          "random,gradcam,chefer,chefer:blur=4 --out results\n"
+          "  aha eval --target cifar10-convnext --data cifar10:sample --methods random,ig,ig:blur=2,gradcam "
+          "--class both --out results\n"
+          "  aha eval --target script:model.pt --data folder:photos --methods rise:masks=1000 --protocol "
+          "equations --limit 50 --out results",
+          [](Declaration& d) -> Run {
+            auto flags = std::make_shared<EvalFlags>();
+            d.add(fields(*flags));
+            return [flags](Call& call) { run(*flags, call); };
+          }};
+}
+
+}  // namespace aha
