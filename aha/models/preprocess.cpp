@@ -260,7 +260,7 @@ void check_json_keys(const json& object, const std::vector<std::string>& allowed
 
 Preprocessing preprocessing_from_json(const json& j, const std::string& where) {
   if (!j.is_object()) throw input_error("{}: expected a JSON object, found {}", where, printable(j.dump()));
-  const bool is_timm = j.contains("pretrained_cfg") || j.contains("crop_pct") && j.contains("input_size");
+  const bool is_timm = j.contains("pretrained_cfg") || (j.contains("crop_pct") && j.contains("input_size"));
   const bool is_huggingface =
       j.contains("image_mean") || j.contains("image_processor_type") || j.contains("feature_extractor_type");
   const auto p = is_timm          ? preprocessing_from_timm(j, where)
