@@ -31,6 +31,14 @@ if(NOT AHA_FUZZ)
   target_link_libraries(aha_test_main PUBLIC GTest::gtest GTest::gmock aha_flags aha_base)
 endif()
 
+# A program that uses the precompiled torch header. CMake compiles programs with -fPIE, libraries with -fPIC, and gcc takes a precompiled header only with
+# the flags it was made with.
+function(aha_torch_program name)
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${name} PRIVATE -fPIC)
+  target_precompile_headers(${name} REUSE_FROM aha_torch_pch)
+endfunction()
+
 function(aha_module name)
   cmake_parse_arguments(M "TORCH" "" "DEPS;LIBS" ${ARGN})
   set(folder ${CMAKE_SOURCE_DIR}/aha/${name})
@@ -67,7 +75,7 @@ function(aha_module name)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE aha_${name} aha_test_main)
     if(M_TORCH)
-      target_precompile_headers(${name}_test REUSE_FROM aha_torch_pch)
+      aha_torch_program(${name}_test)
     endif()
     add_test(NAME ${name} COMMAND ${name}_test WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     set_tests_properties(${name} PROPERTIES LABELS fast)

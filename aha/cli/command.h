@@ -64,5 +64,7 @@ Command classify_command();
 Command inspect_command();
 Command eval_command();
 Command compare_command();
+Command fit_command();
+Command data_command();
 
 }  // namespace aha

@@ -21,6 +21,8 @@ std::vector<Command> commands() {
       inspect_command(),
       eval_command(),
       compare_command(),
+      fit_command(),
+      data_command(),
   };
 }
 

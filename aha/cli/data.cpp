@@ -1,0 +1,112 @@
+#include "aha/data/cifar10.h"
+
+#include <map>
+
+#include "aha/base/error.h"
+#include "aha/base/files.h"
+#include "aha/cli/command.h"
+#include "aha/image/png.h"
+
+namespace aha {
+namespace {
+
+struct DataFlags {
+  std::vector<std::string> words;
+  std::string from, out;
+  int64_t limit = 0, skip = 0;
+};
+
+Fields fields(DataFlags& f) {
+  return Fields()
+      .add("from", f.from, "get: take it from this archive or folder instead of the package registry")
+      .add("out", f.out, "export: the folder for the pictures")
+      .add("limit", f.limit, "export: at most so many pictures; 0 = all")
+      .range(0, 1e12)
+      .add("skip", f.skip, "export: leave out the first so many")
+      .range(0, 1e12);
+}
+
+void get(const std::string& name, const DataFlags& flags, Call& call) {
+  const std::vector<std::string> names = {"cifar10"};
+  if (name != "cifar10") throw unknown_name_error("data set to get", name, names);
+  const Cifar10Fetched fetched = get_cifar10(flags.from, call.context);
+  if (call.common.json)
+    return call.print({{"data", name}, {"file", fetched.file}, {"was_there", fetched.was_there}});
+  fmt::print("{} {}\n", fetched.file,
+             fetched.was_there ? "was there already" : "written: cifar10:train and cifar10:test can be used");
+}
+
+void info(const std::string& spec, Call& call) {
+  const auto data = open_dataset(spec);
+  const auto names = data->class_names();
+  std::map<int, int64_t> counts;
+  for (int64_t i = 0; i < data->size(); ++i) ++counts[data->label(i)];
+  const Image first = data->image(0);
+  if (call.common.json) {
+    nlohmann::json classes = nlohmann::json::array();
+    for (const auto& [label, count] : counts)
+      classes.push_back({{"index", label},
+                         {"name", label >= 0 && label < static_cast<int>(names.size()) ? names[label] : ""},
+                         {"images", count}});
+    return call.print({{"data", data->name()},
+                       {"images", data->size()},
+                       {"classes", classes},
+                       {"first", {{"id", data->id(0)}, {"width", first.width}, {"height", first.height}}}});
+  }
+  fmt::print("{}: {} pictures, {} classes; the first is {} ({} x {} pixels)\n", data->name(), data->size(),
+             counts.size(), data->id(0), first.width, first.height);
+  constexpr size_t kMost = 20;
+  size_t shown = 0;
+  for (const auto& [label, count] : counts) {
+    if (++shown > kMost) {
+      fmt::print("  ... and {} classes more\n", counts.size() - kMost);
+      break;
+    }
+    fmt::print("  {:>5}  {:>7} pictures  {}\n", label, count,
+               label >= 0 && label < static_cast<int>(names.size()) ? names[label] : "");
+  }
+}
+
+// One PNG a picture: NUMBER_CLASS.png
+void export_pictures(const std::string& spec, const DataFlags& flags, Call& call) {
+  if (flags.out.empty()) throw input_error("--out: expected a folder for the pictures, found nothing");
+  const auto data = slice(open_dataset(spec), flags.skip, flags.limit);
+  const auto names = data->class_names();
+  make_directories(flags.out);
+  auto progress = call.context.progress("export", data->size());
+  for (int64_t i = 0; i < data->size(); ++i) {
+    call.context.cancel->check();
+    const int label = data->label(i);
+    const bool named = label >= 0 && label < static_cast<int>(names.size());
+    write_png(fmt::format("{}/{:05}_{}.png", flags.out, flags.skip + i, named ? names[label] : std::to_string(label)),
+              data->image(i));
+    progress.advance();
+  }
+  if (call.common.json) return call.print({{"data", spec}, {"folder", flags.out}, {"images", data->size()}});
+  fmt::print("{} pictures in {}\n", data->size(), flags.out);
+}
+
+}  // namespace
+
+Command data_command() {
+  return {"data", "bring a public data set, describe one, or write its pictures as files",
+          "  aha data get cifar10\n"
+          "  aha data get cifar10 --from cifar-10-binary.tar.gz\n"
+          "  aha data info cifar10:sample\n"
+          "  aha data export cifar10:sample --limit 8 --out pictures",
+          [](Declaration& d) -> Run {
+            auto flags = std::make_shared<DataFlags>();
+            d.add(fields(*flags));
+            d.positionals("WHAT", flags->words, "get NAME, info DATA or export DATA", true);
+            return [flags](Call& call) {
+              const auto& words = flags->words;
+              if (words.size() == 2 && words[0] == "get") return get(words[1], *flags, call);
+              if (words.size() == 2 && words[0] == "info") return info(words[1], call);
+              if (words.size() == 2 && words[0] == "export") return export_pictures(words[1], *flags, call);
+              throw input_error("expected `aha data get NAME`, `info DATA` or `export DATA`, found `aha data {}`",
+                                fmt::join(words, " "));
+            };
+          }};
+}
+
+}  // namespace aha

@@ -1,0 +1,54 @@
+#include "aha/train/classifier_trainer.h"
+
+#include "aha/base/log.h"
+#include "aha/cli/command.h"
+
+namespace aha {
+namespace {
+
+nlohmann::json json_from(const FitReport& r) {
+  nlohmann::json out = {{"model", r.directory},
+                        {"parameters", r.parameters},
+                        {"images", r.train_images},
+                        {"held_out_images", r.held_out_images},
+                        {"held_out_accuracy", r.held_out_accuracy},
+                        {"steps", r.train.steps},
+                        {"best_step", r.train.best_step},
+                        {"seconds", r.train.seconds},
+                        {"images_per_second", r.train.images_per_second}};
+  if (r.test_images > 0) out["test_images"] = r.test_images, out["test_accuracy"] = r.test_accuracy;
+  return out;
+}
+
+void run(const FitOptions& options, Call& call) {
+  if (options.train.workers > 1 && !is_worker())
+    return run_workers(options.train.workers, own_arguments(), call.context);
+  const auto group = WorkerGroup::from_environment(options.train.worker_timeout_s);
+  if (!group->leader()) start_log(LogLevel::kQuiet);
+  const FitReport report = fit(options, *group, call.context);
+  if (!group->leader()) return;
+  if (call.common.json) return call.print(json_from(report));
+  fmt::print("{}: held-out accuracy {:.2f} % of {} pictures at step {} of {}\n", report.directory,
+             100 * report.held_out_accuracy, report.held_out_images, report.train.best_step,
+             report.train.steps);
+  if (report.test_images > 0)
+    fmt::print("{}: test accuracy {:.2f} % of {} pictures\n", report.directory, 100 * report.test_accuracy,
+               report.test_images);
+}
+
+}  // namespace
+
+Command fit_command() {
+  return {"fit", "train or fine-tune a classifier",
+          "  aha fit --config recipes/cifar10-convnext.toml --out runs/convnext\n"
+          "  aha fit --config recipes/cifar10-convnext.toml --out runs/convnext --resume\n"
+          "  aha fit --arch vit_mini_4 --data cifar10:train --teacher runs/convnext --epochs 30 --workers 2 "
+          "--out runs/vit4",
+          [](Declaration& d) -> Run {
+            auto options = std::make_shared<FitOptions>();
+            d.add(fields(*options));
+            return [options](Call& call) { run(*options, call); };
+          }};
+}
+
+}  // namespace aha

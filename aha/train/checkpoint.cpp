@@ -1,0 +1,50 @@
+#include "aha/train/checkpoint.h"
+
+#include <torch/torch.h>
+
+#include <filesystem>
+
+#include "aha/base/error.h"
+#include "aha/weights/safetensors.h"
+
+namespace aha {
+namespace {
+
+constexpr const char* kStateKey = "aha.run";
+
+}  // namespace
+
+void write_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
+  TensorTable table;
+  for (const auto& [name, tensor] : checkpoint.tensors) table.tensors[name] = view_from_tensor(tensor);
+  table.metadata[kStateKey] = checkpoint.state.dump();
+  write_safetensors(path, table);
+}
+
+std::optional<nlohmann::json> read_checkpoint(const std::string& path, const Checkpoint& into) {
+  if (!std::filesystem::exists(path)) return std::nullopt;
+  const TensorTable table = read_safetensors(path);
+  const auto text = table.metadata.find(kStateKey);
+  auto state =
+      text == table.metadata.end() ? nlohmann::json() : nlohmann::json::parse(text->second, nullptr, false);
+  if (!state.is_object())
+    throw input_error("{}: expected a checkpoint of a run, found a file without its state", path);
+  for (const auto& [name, tensor] : into.tensors)
+    if (const auto& found = table.at(name).shape; found != tensor.sizes().vec())
+      throw input_error("{}: {}: expected shape {}, found {}", path, name, text_from_shape(tensor.sizes()),
+                        text_from_shape(found));
+  const torch::NoGradGuard no_grad;
+  for (const auto& [name, tensor] : into.tensors) Tensor(tensor).copy_(tensor_from_view(table.at(name)));
+  return state;
+}
+
+void check_same_settings(const nlohmann::json& stored, const nlohmann::json& given, const std::string& path) {
+  for (const auto& [name, value] : given.items())
+    if (!stored.contains(name) || stored[name] != value)
+      throw input_error(
+          "--resume: {} was made with {} = {}, found {} now; resume with the settings of the run, or give "
+          "another --out",
+          path, name, stored.value(name, nlohmann::json()).dump(), value.dump());
+}
+
+}  // namespace aha

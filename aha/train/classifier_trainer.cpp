@@ -1,0 +1,325 @@
+#include "aha/train/classifier_trainer.h"
+
+#include <torch/torch.h>
+
+#include <unordered_set>
+
+#include "aha/base/error.h"
+#include "aha/base/log.h"
+#include "aha/base/parallel.h"
+#include "aha/base/rng.h"
+#include "aha/data/dataset.h"
+#include "aha/models/catalog.h"
+#include "aha/nn/state.h"
+
+namespace aha {
+namespace {
+
+constexpr int64_t kOwnBatch = 128, kCheckBatch = 250;
+constexpr uint64_t kHoldOutSeed =
+    0x686f6c64;  // not the run's seed: all runs are compared on the same pictures
+constexpr std::array<double, 3> kCifarMean = {0.4914, 0.4822, 0.4465}, kCifarStd = {0.2470, 0.2435, 0.2616};
+
+// A network that is being trained, whatever its architecture.
+class Student {
+ public:
+  Student(const std::string& arch, const std::string& changes, int classes) {
+    config_ = architecture_named(arch).config;
+    std::visit(
+        [&](auto& config) {
+          set_all_from_spec(fields(config), changes, "--network");
+          config.classes = classes;
+          image_size_ = config.image_size;
+        },
+        config_);
+    if (const auto* vit = std::get_if<VitConfig>(&config_))
+      network_ = Vit(*vit);
+    else
+      network_ = ConvNext(std::get<ConvNextConfig>(config_));
+  }
+
+  void initialise(uint64_t seed, double layer_scale) {
+    std::visit([&](auto& network) { network->initialise(seed); }, network_);
+    const torch::NoGradGuard no_grad;
+    for (auto& item : module().named_parameters())
+      if (std::holds_alternative<ConvNext>(network_) && item.key().ends_with("gamma"))
+        item.value().fill_(layer_scale);
+  }
+
+  // The tensors of `table` that have a place here; returns how many.
+  int64_t take(const TensorTable& table) {
+    const torch::NoGradGuard no_grad;
+    int64_t taken = 0;
+    for (auto& item : module().named_parameters())
+      if (table.has(item.key()) && table.at(item.key()).shape == item.value().sizes().vec()) {
+        item.value().copy_(float_tensor_from_view(table.at(item.key())));
+        ++taken;
+      }
+    return taken;
+  }
+
+  torch::nn::Module& module() {
+    return std::visit([](auto& network) -> torch::nn::Module& { return *network; }, network_);
+  }
+  Tensor logits(const Tensor& x) {
+    return std::visit([&](auto& network) { return network->forward(x); }, network_);
+  }
+  void save(const std::string& directory, const ModelCard& card) {
+    std::visit([&](auto& network) { save_classifier(directory, network, card); }, network_);
+  }
+  int image_size() const { return image_size_; }
+
+ private:
+  std::variant<VitConfig, ConvNextConfig> config_;
+  std::variant<Vit, ConvNext> network_ = Vit(nullptr);
+  int image_size_ = 0;
+};
+
+int classes_of(const Dataset& data) {
+  int classes = static_cast<int>(data.class_names().size());
+  for (int64_t i = 0; i < data.size(); ++i) {
+    if (data.label(i) < 0)
+      throw input_error("{}: {}: expected a label to train on, found none", data.name(), data.id(i));
+    classes = std::max(classes, data.label(i) + 1);
+  }
+  return classes;
+}
+
+InputSpec input_of(const FitOptions& options, int size) {
+  const bool cifar = options.data.starts_with("cifar10");
+  InputSpec input;
+  input.size = input.resize = size;  // a picture that has this size already stays as it is
+  if (cifar) input.mean = kCifarMean, input.std = kCifarStd;
+  const auto set = [](const std::vector<double>& given, std::array<double, 3>& to, const char* name) {
+    if (given.empty()) return;
+    if (given.size() != 3) throw input_error("--{}: expected three numbers, found {}", name, given.size());
+    std::copy(given.begin(), given.end(), to.begin());
+  };
+  set(options.mean, input.mean, "mean");
+  set(options.std, input.std, "std");
+  for (const double s : input.std)
+    if (!(s > 0)) throw input_error("--std: expected numbers above 0, found {}", s);
+  return input;
+}
+
+class ClassifierTask : public TrainTask {
+ public:
+  ClassifierTask(const FitOptions& options, const Dataset& data, Student& student, const InputSpec& input,
+                 const Context& context)
+      : options_(options),
+        data_(data),
+        student_(student),
+        input_(input),
+        context_(context),
+        augment_(options.augment) {
+    augment_.mean = input.mean;
+    std::vector<int64_t> order = Rng(kHoldOutSeed).permutation(data.size());
+    const int64_t held = std::min(options.holdout, data.size() / 5);
+    held_out_.assign(order.begin(), order.begin() + held);
+    training_.assign(order.begin() + held, order.end());
+    std::sort(training_.begin(), training_.end());
+    if (!options.teacher.empty()) {
+      teacher_ = load_classifier(options.teacher, {}, context);
+      if (teacher_->info().classes != classes_of(data))
+        throw input_error("--teacher {}: expected {} classes, found {}", options.teacher, classes_of(data),
+                          teacher_->info().classes);
+      if (teacher_->info().input.size != input.size)
+        throw input_error("--teacher {}: expected input of {} pixels, found {}", options.teacher, input.size,
+                          teacher_->info().input.size);
+    }
+  }
+
+  torch::nn::Module& network() override { return student_.module(); }
+  int64_t examples() const override { return static_cast<int64_t>(training_.size()); }
+  int64_t held_out() const { return static_cast<int64_t>(held_out_.size()); }
+  std::string score() const override { return "accuracy"; }
+
+  void load(Batch& batch) const override {
+    fill(
+        batch,
+        [&](int64_t i, const Image& image, std::span<float> out) {
+          augment(image, augment_, context_.seed, batch.epoch, batch.indices[i], out);
+        },
+        training_);
+  }
+
+  Losses losses(const Batch& batch) override {
+    const Tensor pixels = batch.pixels.to(torch_device(context_));      // (B, 3, S, S)
+    const Tensor labels = batch.labels.to(torch_device(context_));      // (B)
+    const Tensor logits = student_.logits(normalised(pixels, input_));  // (B, C)
+    namespace F = torch::nn::functional;
+    const Tensor entropy = F::cross_entropy(
+        logits, labels, F::CrossEntropyFuncOptions().label_smoothing(options_.label_smoothing));
+    if (!teacher_) return {entropy, {{"cross_entropy", entropy}}};
+    const double t = options_.teacher_temperature, share = options_.teacher_share;
+    Tensor wanted;  // (B, C)
+    {
+      const torch::NoGradGuard no_grad;
+      wanted = torch::softmax(teacher_->logits(pixels) / t, 1);
+    }
+    const Tensor distance = t * t *
+                            F::kl_div(torch::log_softmax(logits / t, 1), wanted,
+                                      F::KLDivFuncOptions().reduction(torch::kBatchMean));
+    return {(1 - share) * entropy + share * distance,
+            {{"cross_entropy", entropy}, {"distillation", distance}}};
+  }
+
+  Scores validate(WorkerGroup& group) override { return {{"accuracy", accuracy(data_, held_out_, group)}}; }
+
+  // Share of right answers on these examples, each worker with its part of them.
+  double accuracy(const Dataset& data, const std::vector<int64_t>& examples, WorkerGroup& group) {
+    const torch::NoGradGuard no_grad;
+    Tensor right = torch::zeros({1}, torch::kFloat64);
+    const auto count = static_cast<int64_t>(examples.size());
+    for (int64_t first = group.rank() * kCheckBatch; first < count; first += group.size() * kCheckBatch) {
+      context_.cancel->check();
+      Batch batch;
+      batch.indices.resize(std::min(kCheckBatch, count - first));
+      std::iota(batch.indices.begin(), batch.indices.end(), first);
+      fill(
+          batch, [](int64_t, const Image& image, std::span<float> out) { unchanged(image, out); }, examples,
+          &data);
+      const Tensor logits =
+          student_.logits(normalised(batch.pixels.to(torch_device(context_)), input_)).cpu();  // (B, C)
+      right += (logits.argmax(1) == batch.labels).sum();
+    }
+    group.sum(right);
+    return count > 0 ? right.item<double>() / static_cast<double>(count) : 0;
+  }
+
+ private:
+  // Pixels and labels of batch.indices, which point into `examples`, which point into the data set.
+  template <class Write>
+  void fill(Batch& batch, Write write, const std::vector<int64_t>& examples,
+            const Dataset* data = nullptr) const {
+    if (!data) data = &data_;
+    const auto count = static_cast<int64_t>(batch.indices.size());
+    const int64_t side = input_.size, floats = side * side * 3;
+    Tensor rows = torch::empty({count, side, side, 3});
+    batch.labels = torch::empty({count}, torch::kInt64);
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t example = examples[batch.indices[i]];
+      Image image = data->image(example);
+      if (image.width != side || image.height != side)
+        image = centre_cropped(resized_short_side(image, input_.resize, input_.filter), input_.size);
+      write(i, image, std::span(rows.data_ptr<float>() + i * floats, floats));
+      batch.labels[i] = data->label(example);
+    }
+    batch.pixels = rows.permute({0, 3, 1, 2});  // (B, 3, S, S), channels last
+  }
+
+  const FitOptions& options_;
+  const Dataset& data_;
+  Student& student_;
+  const InputSpec input_;
+  const Context& context_;
+  AugmentOptions augment_;
+  std::vector<int64_t> training_, held_out_;
+  std::unique_ptr<Classifier> teacher_;
+};
+
+std::vector<std::string> names_of_classes(const Dataset& data, int classes) {
+  std::vector<std::string> names = data.class_names();
+  for (int c = static_cast<int>(names.size()); c < classes; ++c) names.push_back(std::to_string(c));
+  return names;
+}
+
+// Weights to begin with from another model directory or file.
+TensorTable weights_of(const std::string& spec, const Context& context) {
+  const auto model = load_classifier(spec, {}, context);
+  if (auto* vit = dynamic_cast<VitClassifier*>(model.get())) return table_from_state(*vit->network());
+  if (auto* convnext = dynamic_cast<ConvNextClassifier*>(model.get()))
+    return table_from_state(*convnext->network());
+  throw input_error("--init {}: expected a ViT or a ConvNeXt, found {}", spec, model->info().architecture);
+}
+
+}  // namespace
+
+Fields fields(FitOptions& o) {
+  Fields list;
+  list.add("arch", o.arch, "architecture, as `aha models` lists them")
+      .add("network", o.network, "changes to its sizes: key=value:key=value (widths=48,96,192:depths=2,2,2)")
+      .add("init", o.init, "a model to fine-tune; a head of another size begins anew")
+      .add("data", o.data, "training data (cifar10:train, folder:DIR, list:FILE.csv, imagenet:DIR:train)")
+      .add("test", o.test, "data to test the result on, once; empty = cifar10:test after cifar10:train")
+      .add("limit", o.limit, "at most so many examples of --data; 0 = all")
+      .range(0, 1e12)
+      .add("skip", o.skip, "leave out the first so many")
+      .range(0, 1e12)
+      .add("holdout", o.holdout, "training pictures kept aside to choose the best weights; at most a fifth")
+      .range(1, 1e9)
+      .add("mean", o.mean, "mean colour of the input normalisation; empty = the data set's")
+      .add("std", o.std, "deviation of the input normalisation; empty = the data set's")
+      .add("label-smoothing", o.label_smoothing, "share of the target spread over all classes")
+      .range(0, 0.9)
+      .add("layer-scale", o.layer_scale, "ConvNeXt: where the residual branches begin")
+      .range(0, 10)
+      .add("teacher", o.teacher, "a classifier to learn from")
+      .add("teacher-share", o.teacher_share, "weight of the teacher's answer against the label's")
+      .range(0, 1)
+      .add("teacher-temperature", o.teacher_temperature, "softness of the compared answers")
+      .range(0.1, 100);
+  list.nest("", fields(o.augment));
+  list.nest("", fields(o.train));
+  return list;
+}
+
+FitReport fit(const FitOptions& given, WorkerGroup& group, const Context& given_context) {
+  FitOptions options = given;
+  Context context = given_context;
+  if (options.train.out.empty()) throw input_error("--out: expected the folder of the run, found nothing");
+  if (context.threads == 0 && workers_here() > 1) {
+    context.threads = std::max(1, cores_present() / workers_here());
+    start_compute(context);
+  }
+  const auto data = slice(open_dataset(options.data), options.skip, options.limit);
+  const int classes = classes_of(*data);
+  Student student(options.arch, options.network, classes);
+  student.initialise(context.seed, options.layer_scale);
+  if (!options.init.empty() && student.take(weights_of(options.init, context)) == 0)
+    throw input_error("--init {}: none of its tensors fits {}", options.init, options.arch);
+  student.module().to(torch_device(context));
+  const InputSpec input = input_of(options, student.image_size());
+  ClassifierTask task(options, *data, student, input, context);
+
+  FitReport report;
+  report.directory = options.train.out;
+  report.parameters = parameter_count(student.module());
+  report.train_images = task.examples();
+  report.held_out_images = task.held_out();
+  const int64_t batch = context.batch_size > 0 ? context.batch_size : kOwnBatch;
+  nlohmann::json settings = settings_that_decide(fields(options));
+  settings["batch-size"] = batch;
+  settings["seed"] = context.seed;
+  if (group.leader())
+    spdlog::info("{}: {:.2f} M parameters, {} pictures to learn from, {} held out", options.arch,
+                 static_cast<double>(report.parameters) / 1e6, report.train_images, report.held_out_images);
+  report.train = train(task, options.train, batch, settings, group, context);
+  report.held_out_accuracy = report.train.best.at("accuracy");
+
+  std::string test = options.test;
+  if (test.empty() && options.data == "cifar10:train") test = "cifar10:test";
+  nlohmann::json figures = {{"held_out_accuracy", report.held_out_accuracy}};
+  if (!test.empty()) {
+    // The second half of CIFAR-10's test pictures is kept for judges outside this repository.
+    const auto examples = slice(open_dataset(test), 0, test == "cifar10:test" ? 5000 : 0);
+    std::vector<int64_t> all(examples->size());
+    std::iota(all.begin(), all.end(), 0);
+    report.test_images = examples->size();
+    report.test_accuracy = task.accuracy(*examples, all, group);
+    figures["test_accuracy"] = report.test_accuracy;
+  }
+  if (group.leader()) {
+    ModelCard card;
+    card.summary = fmt::format("{} on {}, {:.2f} M parameters", options.arch, options.data,
+                               static_cast<double>(report.parameters) / 1e6);
+    card.input = input;
+    card.classes = names_of_classes(*data, classes);
+    card.provenance = {
+        {"data", options.data}, {"recipe", settings.dump()}, {"seed", context.seed}, {"figures", figures}};
+    student.save(options.train.out, card);
+  }
+  return report;
+}
+
+}  // namespace aha

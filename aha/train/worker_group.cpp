@@ -1,0 +1,298 @@
+#include "aha/train/worker_group.h"
+
+#ifndef USE_C10D_GLOO
+#define USE_C10D_GLOO  // opens the header; libtorch sets it only where it was configured so
+#endif
+#include <signal.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <torch/torch.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#ifdef USE_C10D_NCCL
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+#endif
+
+#include "aha/base/error.h"
+#include "aha/base/files.h"
+#include "aha/train/meters.h"
+
+extern char** environ;
+
+namespace aha {
+namespace {
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+int number(const char* name, int low, int high) {
+  const std::string text = variable(name);
+  int value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || code != std::errc() || end != text.data() + text.size() || value < low || value > high)
+    throw input_error("a worker needs {} in its environment: expected {}..{}, found '{}'", name, low, high,
+                      printable(text));
+  return value;
+}
+
+// c10d's messages carry a stack trace behind the first line.
+std::string first_line(const std::exception& error) {
+  const std::string text = error.what();
+  return printable(text.substr(0, text.find('\n')), 200);
+}
+
+std::shared_ptr<::gloo::transport::Device> gloo_device(const std::string& master) {
+  if (const std::string interface = variable("GLOO_SOCKET_IFNAME"); !interface.empty())
+    return c10d::ProcessGroupGloo::createDeviceForInterface(interface);
+  if (master == "127.0.0.1" || master == "localhost")
+    return c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1");
+  return c10d::ProcessGroupGloo::createDefaultDevice();
+}
+
+constexpr const char* kParent = "AHA_WORKERS_OF";  // process id of run_workers' caller
+
+}  // namespace
+
+struct WorkerGroup::Connection {
+  c10::intrusive_ptr<c10d::Store> store;
+  c10::intrusive_ptr<c10d::ProcessGroup> gloo, nccl;
+
+  c10d::ProcessGroup& for_tensor(const Tensor& flat) { return flat.is_cuda() && nccl ? *nccl : *gloo; }
+};
+
+WorkerGroup::WorkerGroup() = default;
+WorkerGroup::~WorkerGroup() = default;
+
+bool is_worker() {
+  return !variable("RANK").empty() && !variable("WORLD_SIZE").empty();
+}
+
+int workers_here() {
+  return variable("LOCAL_WORLD_SIZE").empty() ? 1 : number("LOCAL_WORLD_SIZE", 1, 4096);
+}
+
+std::unique_ptr<WorkerGroup> WorkerGroup::from_environment(double timeout_s) {
+  auto group = std::make_unique<WorkerGroup>();
+  if (!is_worker()) return group;
+  group->size_ = number("WORLD_SIZE", 1, 65536);
+  group->rank_ = number("RANK", 0, group->size_ - 1);
+  if (const std::string parent = variable(kParent); !parent.empty()) {
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (std::to_string(::getppid()) != parent)
+      throw work_error("the process that started this worker has ended");
+  }
+  if (group->size_ == 1) return group;
+
+  const std::string master = variable("MASTER_ADDR");
+  if (master.empty())
+    throw input_error("a worker needs MASTER_ADDR in its environment: expected a host, found nothing");
+  const auto timeout = std::chrono::milliseconds(static_cast<int64_t>(timeout_s * 1000));
+  auto connection = std::make_unique<Connection>();
+  try {
+    c10d::TCPStoreOptions options;
+    options.port = static_cast<uint16_t>(number("MASTER_PORT", 1, 65535));
+    // torchrun and run_workers keep the store in the process that started the workers; elsewhere the leader
+    // does.
+    options.isServer = group->rank_ == 0 && variable("TORCHELASTIC_USE_AGENT_STORE") != "True";
+    options.waitWorkers = false;
+    options.timeout = timeout;
+    const auto store = c10::make_intrusive<c10d::TCPStore>(master, options);
+    connection->store =
+        c10::make_intrusive<c10d::PrefixStore>("aha/" + variable("TORCHELASTIC_RESTART_COUNT"), store);
+    auto gloo = c10d::ProcessGroupGloo::Options::create(timeout);
+    gloo->devices.push_back(gloo_device(master));
+    gloo->threads = 1;
+    connection->gloo =
+        c10::make_intrusive<c10d::ProcessGroupGloo>(connection->store, group->rank_, group->size_, gloo);
+#ifdef USE_C10D_NCCL
+    if (torch::cuda::is_available())
+      connection->nccl = c10::make_intrusive<c10d::ProcessGroupNCCL>(
+          c10::make_intrusive<c10d::PrefixStore>("nccl", connection->store), group->rank_, group->size_);
+#endif
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw work_error("worker {} of {} cannot join the others at {}:{}: {}", group->rank_, group->size_,
+                     printable(master), variable("MASTER_PORT"), first_line(error));
+  }
+  group->connection_ = std::move(connection);
+  return group;
+}
+
+namespace {
+
+template <class Operation>
+void together(int rank, int size, Operation operation) {
+  try {
+    operation()->wait();
+  } catch (const std::exception& error) {
+    throw work_error("worker {} of {} lost contact with the others ({}); start the run again with --resume",
+                     rank, size, first_line(error));
+  }
+}
+
+// Gloo knows only the CPU's memory.
+struct OnHost {
+  Tensor& original;
+  Tensor copy;
+  OnHost(Tensor& flat, bool needed) : original(flat), copy(needed ? flat.cpu() : flat) {}
+  void write_back() {
+    if (!copy.is_same(original)) original.copy_(copy);
+  }
+};
+
+}  // namespace
+
+void WorkerGroup::sum(Tensor& flat) {
+  if (!connection_) return;
+  const torch::NoGradGuard no_grad;
+  OnHost held(flat, flat.is_cuda() && !connection_->nccl);
+  std::vector<Tensor> tensors = {held.copy};
+  together(rank_, size_, [&] { return connection_->for_tensor(held.copy).allreduce(tensors); });
+  held.write_back();
+}
+
+void WorkerGroup::broadcast(Tensor& flat) {
+  if (!connection_) return;
+  const torch::NoGradGuard no_grad;
+  OnHost held(flat, flat.is_cuda() && !connection_->nccl);
+  std::vector<Tensor> tensors = {held.copy};
+  together(rank_, size_, [&] { return connection_->for_tensor(held.copy).broadcast(tensors); });
+  held.write_back();
+}
+
+void WorkerGroup::barrier() {
+  if (connection_) together(rank_, size_, [&] { return connection_->gloo->barrier(); });
+}
+
+std::vector<std::string> own_arguments() {
+  const std::string text = read_file("/proc/self/cmdline", 1 << 22);
+  std::vector<std::string> words;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\0', begin), text.size());
+    words.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  if (!words.empty()) words.erase(words.begin());
+  return words;
+}
+
+namespace {
+
+pid_t start_worker(int rank, int workers, uint16_t port, const std::vector<std::string>& arguments) {
+  std::vector<std::string> environment;
+  for (char** entry = environ; *entry; ++entry) environment.emplace_back(*entry);
+  const std::vector<std::pair<std::string, std::string>> own = {{"RANK", std::to_string(rank)},
+                                                                {"LOCAL_RANK", std::to_string(rank)},
+                                                                {"WORLD_SIZE", std::to_string(workers)},
+                                                                {"LOCAL_WORLD_SIZE", std::to_string(workers)},
+                                                                {"MASTER_ADDR", "127.0.0.1"},
+                                                                {"MASTER_PORT", std::to_string(port)},
+                                                                {"TORCHELASTIC_USE_AGENT_STORE", "True"},
+                                                                {kParent, std::to_string(::getpid())}};
+  for (const auto& [name, value] : own) {
+    std::erase_if(environment, [&](const std::string& entry) { return entry.starts_with(name + "="); });
+    environment.push_back(name + "=" + value);
+  }
+  const std::string program = "/proc/self/exe";
+  std::vector<char*> argv = {const_cast<char*>("aha")}, envp;
+  for (const auto& word : arguments) argv.push_back(const_cast<char*>(word.c_str()));
+  for (const auto& entry : environment) envp.push_back(const_cast<char*>(entry.c_str()));
+  argv.push_back(nullptr);
+  envp.push_back(nullptr);
+  pid_t child = 0;
+  if (const int failed = ::posix_spawn(&child, program.c_str(), nullptr, nullptr, argv.data(), envp.data()))
+    throw work_error("cannot start worker {}: {}", rank, std::strerror(failed));
+  return child;
+}
+
+std::string fate(int status) {
+  if (WIFSIGNALED(status))
+    return fmt::format("was ended by signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)));
+  return fmt::format("ended with code {}", WEXITSTATUS(status));
+}
+
+}  // namespace
+
+void run_workers(int workers, const std::vector<std::string>& arguments, const Context& context) {
+  c10d::TCPStoreOptions options;
+  options.port = 0;  // any that is free
+  options.isServer = true;
+  options.waitWorkers = false;
+  const c10d::TCPStore store("127.0.0.1", options);
+
+  using Clock = std::chrono::steady_clock;
+  constexpr auto kGrace = std::chrono::seconds(20);  // to notice the loss, or to save
+  std::vector<pid_t> running;
+  for (int rank = 0; rank < workers; ++rank)
+    running.push_back(start_worker(rank, workers, store.getPort(), arguments));
+  const auto tell = [&](int signal) {
+    for (const pid_t child : running)
+      if (child) ::kill(child, signal);
+  };
+
+  std::string trouble;
+  bool cancelled = false;
+  auto patience = Clock::time_point::max();
+  for (int left = workers; left > 0;) {
+    bool any = false;
+    for (int rank = 0; rank < workers; ++rank) {
+      int status = 0;
+      if (!running[rank] || ::waitpid(running[rank], &status, WNOHANG) != running[rank]) continue;
+      running[rank] = 0;
+      --left;
+      any = true;
+      if (status != 0 && trouble.empty()) {
+        trouble = fmt::format("worker {} of {} {}", rank, workers, fate(status));
+        patience = std::min(patience, Clock::now() + kGrace);
+      }
+    }
+    if (context.cancel->cancelled() && !cancelled) {
+      cancelled = true;
+      tell(SIGTERM);
+    }
+    if (Clock::now() > patience) {
+      tell(SIGKILL);
+      patience = Clock::time_point::max();
+    }
+    if (!any) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  if (cancelled) throw Error(ErrorKind::kCancelled, "stopped; the same command with --resume continues");
+  if (!trouble.empty())
+    throw work_error("{}; the same command with --resume continues from the last checkpoint", trouble);
+}
+
+void Meters::add(const std::string& name, double value, double weight) {
+  sums_[name].weighted += value * weight;
+  sums_[name].weight += weight;
+}
+
+Scores Meters::means(WorkerGroup& group) const {
+  Tensor flat = torch::empty({static_cast<int64_t>(2 * sums_.size())}, torch::kFloat64);
+  double* at = flat.data_ptr<double>();
+  for (const auto& [name, sum] : sums_) {
+    *at++ = sum.weighted;
+    *at++ = sum.weight;
+  }
+  group.sum(flat);
+  at = flat.data_ptr<double>();
+  Scores means;
+  for (const auto& [name, sum] : sums_) {
+    means[name] = at[1] > 0 ? at[0] / at[1] : 0;
+    at += 2;
+  }
+  return means;
+}
+
+}  // namespace aha
