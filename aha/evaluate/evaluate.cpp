@@ -120,10 +120,12 @@ struct Part {
 
 class Evaluator {
  public:
-  Evaluator(const MethodContext& by, const Dataset& data, const EvaluateOptions& options,
-            const Protocol& protocol, const ReferenceOptions& reference_options, const std::string& out,
-            const Context& context, RowStore& rows)
+  Evaluator(const MethodContext& by, std::vector<std::unique_ptr<Method>> methods, const Dataset& data,
+            const EvaluateOptions& options, const Protocol& protocol,
+            const ReferenceOptions& reference_options, const std::string& out, const Context& context,
+            RowStore& rows)
       : by_(by),
+        methods_(std::move(methods)),
         data_(data),
         options_(options),
         protocol_(protocol),
@@ -131,24 +133,22 @@ class Evaluator {
         out_(out),
         context_(context),
         rows_(rows),
-        sweep_options_(sweep_options(protocol)) {
-    for (const auto& spec : options.methods) methods_.push_back(make_method(spec, by));
-  }
+        sweep_options_(sweep_options(protocol)) {}
 
   MethodCost cost(size_t method) const { return methods_[method]->cost(); }
   int64_t evaluations() const { return evaluations_; }
 
   void run() {
-    const int64_t n = data_.size(), batch = kBatch;
-    Prefetch<Tensor> inputs(n, 2, 2 * batch, [&](int64_t i) {
+    const int64_t n = data_.size();
+    Prefetch<Tensor> inputs(n, 2, 2 * kBatch, [&](int64_t i) {
       return input_from_image(data_.image(i), by_.target.info().input);
     });
     auto progress = context_.progress("evaluate", n);
-    for (int64_t first = 0; first < n; first += batch) {
+    for (int64_t first = 0; first < n; first += kBatch) {
       context_.cancel->check();
       std::vector<Tensor> pictures;
       std::vector<int64_t> index;
-      for (int64_t i = first; i < std::min(first + batch, n); ++i) {
+      for (int64_t i = first; i < std::min(first + kBatch, n); ++i) {
         pictures.push_back(*inputs.next());
         index.push_back(i);
       }
@@ -319,6 +319,7 @@ class Evaluator {
   }
 
   const MethodContext by_;
+  const std::vector<std::unique_ptr<Method>> methods_;
   const Dataset& data_;
   const EvaluateOptions& options_;
   const Protocol& protocol_;
@@ -327,7 +328,6 @@ class Evaluator {
   const Context& context_;
   RowStore& rows_;
   const SweepOptions sweep_options_;
-  std::vector<std::unique_ptr<Method>> methods_;
   int64_t evaluations_ = 0;
 };
 
@@ -371,6 +371,8 @@ Evaluation evaluate(const MethodContext& explained_by, const Dataset& data, cons
   Protocol protocol = protocol_named(options.protocol);
   if (!options.references.empty()) protocol.references = options.references;
   const auto metrics = metrics_from_names(options.metrics);
+  std::vector<std::unique_ptr<Method>> methods;
+  for (const auto& spec : options.methods) methods.push_back(make_method(spec, explained_by));
   check_names(data);
   if (options.explained != "predicted") check_labels(data, explained_by.target.info());
 
@@ -381,7 +383,8 @@ Evaluation evaluate(const MethodContext& explained_by, const Dataset& data, cons
                       explained_by.explainer ? explained_by.explainer->card.sha256 : "", context);
   make_directories((fs::path(out) / "maps").string());
   RowStore rows(out, shared);
-  Evaluator evaluator(explained_by, data, options, protocol, reference_options, out, context, rows);
+  Evaluator evaluator(explained_by, std::move(methods), data, options, protocol, reference_options, out,
+                      context, rows);
   evaluator.run();
 
   SummaryOptions wanted;

@@ -1,0 +1,18 @@
+. "$(dirname "$0")/lib.subr"
+
+mkdir photos && cp "$FIXTURES/good/a.png" photos/a.png && cp "$FIXTURES/good/b.jpg" photos/b.jpg
+printf 'path,label\nphotos/a.png,1\nphotos/b.jpg,2\n' > list.csv
+expect 0 eval --target "$FIXTURES/tiny" --data list:list.csv --methods random,chefer --class both --out first --timing-runs 1
+says "| chefer |"
+for file in results.json results.csv per_image.csv table.md table.tex curves.csv curves.svg report.html rows.jsonl; do
+  [ -s "first/$file" ] || fail "expected first/$file"
+done
+[ "$(wc -l <first/per_image.csv)" -eq 9 ] || fail "expected 2 pictures x 2 methods x 2 classes and a header"
+
+# The same call finds everything done; one more picture and method do not change the old figures.
+expect 0 eval --target "$FIXTURES/tiny" --data list:list.csv --methods chefer --class both --out second --limit 1
+expect 0 eval --target "$FIXTURES/tiny" --data list:list.csv --methods random,chefer --class both --out second --timing-runs 1 --batch-size 3
+cmp first/per_image.csv second/per_image.csv || fail "expected the same figures after an interruption"
+expect 0 eval --target "$FIXTURES/tiny" --data list:list.csv --methods random,chefer --class both --out second --json
+says '"target_evaluations": 0'
+refuses "other settings" eval --target "$FIXTURES/tiny" --data list:list.csv --methods random --out second --protocol equations
