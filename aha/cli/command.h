@@ -62,6 +62,8 @@ struct Command {
 Command models_command();
 Command classify_command();
 Command inspect_command();
+Command explain_command();
+Command train_command();
 Command eval_command();
 Command compare_command();
 Command fit_command();

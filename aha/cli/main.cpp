@@ -19,6 +19,8 @@ std::vector<Command> commands() {
       models_command(),
       classify_command(),
       inspect_command(),
+      explain_command(),
+      train_command(),
       eval_command(),
       compare_command(),
       fit_command(),

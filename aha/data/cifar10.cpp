@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "aha/base/error.h"
 #include "aha/base/files.h"
@@ -140,8 +141,19 @@ class TemporaryFolder {
 struct Ran {
   bool found = false;  // the program exists
   int code = -1;
-  std::string said;  // its last line
+  std::string said;  // the line of its output that tells most
 };
+
+// npm explains a failed request behind "reason:"; other programs begin with what is wrong.
+std::string telling_line(const std::string& output) {
+  std::istringstream lines(output);
+  std::string first;
+  for (std::string line; std::getline(lines, line);) {
+    if (first.empty()) first = line;
+    if (line.find("reason:") != std::string::npos) return line;
+  }
+  return first;
+}
 
 // Runs a program without a shell, its output kept in a file of `scratch`.
 Ran run_program(const std::vector<std::string>& words, const std::string& scratch) {
@@ -164,9 +176,7 @@ Ran run_program(const std::vector<std::string>& words, const std::string& scratc
   }
   ran.found = true;
   ran.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128;
-  std::string text = read_file(output, 1 << 24);
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
-  ran.said = printable(text.substr(text.rfind('\n') + 1), 200);
+  ran.said = printable(telling_line(read_file(output, 1 << 24)), 200);
   return ran;
 }
 

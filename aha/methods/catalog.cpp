@@ -48,7 +48,7 @@ void check_fit(const MethodRecord& record, const MethodContext& context) {
 
 const std::vector<MethodRecord>& method_catalog() {
   static const std::vector<MethodRecord> list = {
-      random_method(),   center_method(),     sobel_method(),
+      aha_method(),      random_method(),     center_method(), sobel_method(),
       gradient_method(), smoothgrad_method(), ig_method(),     gradcam_method(),
       rollout_method(),  chefer_method(),     legrad_method(), rise_method(),
   };

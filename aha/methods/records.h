@@ -5,6 +5,7 @@
 
 namespace aha {
 
+MethodRecord aha_method();
 MethodRecord random_method();
 MethodRecord center_method();
 MethodRecord sobel_method();

@@ -119,9 +119,10 @@ Tensor DecoderImpl::forward(const std::vector<Tensor>& levels, const Tensor& cla
     if (o.level_norm) x = norms[k]->as<torch::nn::LayerNorm>()->forward(x);
     auto* linear = proj[k]->as<torch::nn::Linear>();
     const auto W_x = linear->weight.slice(1, 0, o.widths[k]), W_e = linear->weight.slice(1, o.widths[k]);
-    const auto z =
-        torch::gelu(at::linear(x, W_x) + at::linear(e, W_e, linear->bias).unsqueeze(1));  // (B, N, c)
-    auto map = z.transpose(1, 2).unflatten(2, {h, w});  // (B, c, h, w), channels-last in memory
+    const auto y = at::linear(x, W_x) + at::linear(e, W_e, linear->bias).unsqueeze(1);  // (B, N, c)
+    // gelu after the change of shape, never before: libtorch 1.13 hands a contiguous input to oneDNN and then leaves the gradient unset (1e10 and more) where the gradient
+    // that comes back has other strides, as it has behind replicated borders.
+    auto map = torch::gelu(y.transpose(1, 2).unflatten(2, {h, w}));  // (B, c, h, w), channels-last in memory
     if (o.scales[k] > 1)
       map = reassemble[k]->as<torch::nn::ConvTranspose2d>()->forward(map);
     else if (o.scales[k] < 0)

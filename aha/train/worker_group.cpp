@@ -14,6 +14,8 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
@@ -23,7 +25,6 @@
 #endif
 
 #include "aha/base/error.h"
-#include "aha/base/files.h"
 #include "aha/train/meters.h"
 
 extern char** environ;
@@ -177,7 +178,8 @@ void WorkerGroup::barrier() {
 }
 
 std::vector<std::string> own_arguments() {
-  const std::string text = read_file("/proc/self/cmdline", 1 << 22);
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);  // has no size that could be asked for
+  const std::string text(std::istreambuf_iterator<char>(file), {});
   std::vector<std::string> words;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\0', begin), text.size());
@@ -243,7 +245,7 @@ void run_workers(int workers, const std::vector<std::string>& arguments, const C
   };
 
   std::string trouble;
-  bool cancelled = false;
+  bool by_signal = false, refused = false, cancelled = false, impatient = false;
   auto patience = Clock::time_point::max();
   for (int left = workers; left > 0;) {
     bool any = false;
@@ -253,10 +255,14 @@ void run_workers(int workers, const std::vector<std::string>& arguments, const C
       running[rank] = 0;
       --left;
       any = true;
-      if (status != 0 && trouble.empty()) {
-        trouble = fmt::format("worker {} of {} {}", rank, workers, fate(status));
-        patience = std::min(patience, Clock::now() + kGrace);
-      }
+      if (status == 0) continue;
+      patience = std::min(patience, Clock::now() + kGrace);
+      // The cause is the worker that was killed; the others fail because it is gone.
+      const bool killed = WIFSIGNALED(status) && !impatient;
+      if (!trouble.empty() && (by_signal || !killed)) continue;
+      trouble = fmt::format("worker {} of {} {}", rank, workers, fate(status));
+      by_signal = killed;
+      refused = WIFEXITED(status) && WEXITSTATUS(status) == 2;
     }
     if (context.cancel->cancelled() && !cancelled) {
       cancelled = true;
@@ -264,11 +270,13 @@ void run_workers(int workers, const std::vector<std::string>& arguments, const C
     }
     if (Clock::now() > patience) {
       tell(SIGKILL);
+      impatient = true;
       patience = Clock::time_point::max();
     }
     if (!any) std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   if (cancelled) throw Error(ErrorKind::kCancelled, "stopped; the same command with --resume continues");
+  if (refused) throw input_error("the workers refused the call; their own message says why");
   if (!trouble.empty())
     throw work_error("{}; the same command with --resume continues from the last checkpoint", trouble);
 }

@@ -1,0 +1,71 @@
+// aha: the map of a trained explainer, in one forward pass; with T > 0 its decoder takes T steps of the objective on this very picture first (objective/refine.h).
+#include "aha/base/error.h"
+#include "aha/base/log.h"
+#include "aha/methods/records.h"
+#include "aha/models/catalog.h"
+#include "aha/objective/refine.h"
+
+namespace aha {
+namespace {
+
+bool has_explainer(const MethodContext& context) { return context.explainer != nullptr; }
+
+class Learned : public Method {
+ public:
+  Fields fields() override {
+    return Fields()
+        .add("T", steps_, "refinement steps on this very picture").range(0, 100000)
+        .add("lr", lr_, "learning rate of refinement; 0 = what the explainer's card says").range(0, 10)
+        .add("S", perturbation_steps_, "perturbed images of each direction and reference; 0 = what the card says").range(0, 4096)
+        .add("grids", grids_, "region grids a refinement step; 0 = what the card says").range(0, 64)
+        .add("budget", budget_ms_, "milliseconds; stop before the step that would end later; 0 = no limit").range(0, 1e9);
+  }
+
+  void prepare(const MethodContext& context) override {
+    target_ = &context.target;
+    explainer_ = context.explainer->explainer.get();
+    const ModelCard& card = context.explainer->card;
+    const auto& info = target_->info();
+    const int classes = explainer_->decoder()->options.classes;
+    if (classes != info.classes)
+      throw input_error("explainer: expected one for the {} classes of {}, found one for {} classes{}", info.classes, info.name, classes,
+                        card.target ? " (made for " + card.target->name + ")" : "");
+    if (card.input.size != info.input.size)
+      throw input_error("explainer: expected one for pictures of {} pixels, as {} sees them, found one for {} pixels", info.input.size, info.name,
+                        card.input.size);
+    if (card.target && card.target->sha256 != info.sha256)
+      spdlog::info("the explainer was trained for {}, not for {}: at T = 0 its map knows nothing of the latter", card.target->name, info.name);
+    options_ = refine_options_from_card(card.training, card.refinement, card.temperature);
+    options_.steps = steps_;
+    options_.budget_ms = budget_ms_;
+    if (lr_ > 0) options_.lr = lr_;
+    if (perturbation_steps_ > 0) options_.objective.steps = perturbation_steps_;
+    if (grids_ > 0) options_.grids = grids_;
+  }
+
+  Tensor maps(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>, const Context& context) override {
+    return refined_maps(*target_, *explainer_, pixels, classes, options_, context).maps;
+  }
+
+  MethodCost cost() const override {
+    const auto passes = static_cast<double>(options_.steps * options_.grids * 2 * options_.objective.steps) *
+                        static_cast<double>(options_.objective.references.size());
+    return {passes, passes};
+  }
+
+ private:
+  Classifier* target_ = nullptr;
+  Explainer* explainer_ = nullptr;
+  int steps_ = 0, perturbation_steps_ = 0, grids_ = 0;
+  double lr_ = 0, budget_ms_ = 0;
+  RefineOptions options_;
+};
+
+}  // namespace
+
+MethodRecord aha_method() {
+  return {"aha", "a trained explainer's map; T refinement steps on this very picture", "Learn to Rank: Visual Attribution by Learning Importance Ranking",
+          "an explainer (--explainer)", has_explainer, [] { return std::unique_ptr<Method>(new Learned); }};
+}
+
+}  // namespace aha

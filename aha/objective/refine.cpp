@@ -1,0 +1,126 @@
+#include "aha/objective/refine.h"
+
+#include <torch/torch.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "aha/base/error.h"
+#include "aha/base/parallel.h"
+#include "aha/objective/one_thread_each.h"
+
+namespace aha {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double ms_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+
+// One image with everything that changes while it is refined.
+struct OneImage {
+  Classifier& target;
+  Explainer& explainer;
+  ObjectiveImages images;  // B = 1
+  const RefineOptions& options;
+  const Context& context;
+  int steps_done = 0;
+  double last_loss = std::nan("");
+
+  Tensor refined() {
+    const Features features = explainer.features(images.pixels);
+    if (options.steps == 0) {
+      const torch::NoGradGuard no_grad;
+      return explainer.decode(features, images.classes);
+    }
+    const auto head = std::dynamic_pointer_cast<DecoderImpl>(explainer.decoder()->clone());
+    head->eval();
+    for (auto& parameter : head->parameters()) parameter.requires_grad_(true);
+    torch::optim::AdamW optimiser(head->parameters(), torch::optim::AdamWOptions(options.lr).weight_decay(options.weight_decay));
+    const auto start = Clock::now();
+    double slowest_ms = 0;
+    for (; steps_done < options.steps; ++steps_done) {
+      context.cancel->check();
+      const double before_ms = ms_since(start);
+      if (options.budget_ms > 0 && before_ms + slowest_ms > options.budget_ms) break;
+      step(*head, features, optimiser);
+      slowest_ms = std::max(slowest_ms, ms_since(start) - before_ms);
+    }
+    const torch::NoGradGuard no_grad;
+    return map_of(*head, features);
+  }
+
+  Tensor map_of(DecoderImpl& head, const Features& features) {
+    return head.forward(features.levels, images.classes, features.height, features.width);  // (1, H, W)
+  }
+
+  void step(DecoderImpl& head, const Features& features, torch::optim::AdamW& optimiser) {
+    optimiser.zero_grad();
+    const Tensor map = map_of(head, features);
+    Tensor loss;
+    for (int g = 0; g < options.grids; ++g) {
+      const StepPlace place{context.seed, steps_done, g, 0, 1.0};
+      const auto drawn = draw_step(options.objective, place, 1, map.size(1), map.size(2));
+      const Tensor one = objective(target, map, images, drawn, options.objective, context).loss;
+      loss = loss.defined() ? loss + one : one;
+    }
+    loss = loss / options.grids;
+    last_loss = loss.item<double>();
+    if (!std::isfinite(last_loss)) throw work_error("refinement: the loss is not finite at step {}; a smaller lr than {} may help", steps_done, options.lr);
+    loss.backward();
+    torch::nn::utils::clip_grad_norm_(head.parameters(), options.clip);
+    optimiser.step();
+  }
+};
+
+}  // namespace
+
+Fields fields(RefineOptions& o) {
+  return Fields()
+      .add("T", o.steps, "refinement steps on this very image").range(0, 100000)
+      .add("lr", o.lr, "learning rate of refinement; default: what the explainer's card says").range(0, 10)
+      .add("S", o.objective.steps, "perturbed images of each direction, step and reference").range(1, 4096)
+      .add("grids", o.grids, "region grids a refinement step").range(1, 64)
+      .add("budget-ms", o.budget_ms, "refine as far as this time allows; 0 = all steps").range(0, 1e9);
+}
+
+RefineOptions refine_options_from_card(const nlohmann::json& training, const nlohmann::json& refinement, double temperature) {
+  RefineOptions options;
+  const Fields known = fields(options.objective);
+  for (const auto& [key, value] : training.items())
+    if (const Field* field = known.find(key)) set_from_json(*field, value, "explainer card: training");
+  options.objective.references = {"black", "mean", "blur"};
+  options.objective.reference_choice = "all";
+  options.objective.noise = options.objective.noise_final = 0;
+  options.objective.tau = options.objective.tau_final = temperature;
+  options.steps = 0;
+  set_all_from_json(fields(options), refinement, "explainer card: refinement");
+  return options;
+}
+
+Refined refined_maps(Classifier& target, Explainer& explainer, const Tensor& pixels, const Tensor& classes, const RefineOptions& options,
+                     const Context& context) {
+  check_shape(pixels, {-1, 3, -1, -1}, "pixels");
+  const int64_t B = pixels.size(0);
+  check_shape(classes, {B}, "classes");
+  std::vector<Tensor> maps(static_cast<size_t>(B));
+  Refined result{{}, std::vector<int>(static_cast<size_t>(B)), std::vector<double>(static_cast<size_t>(B))};
+  const auto one = [&](int64_t b) {
+    OneImage image{target, explainer, {pixels.narrow(0, b, 1), classes.narrow(0, b, 1)}, options, context};
+    maps[b] = image.refined().detach();
+    result.steps[b] = image.steps_done;
+    result.loss[b] = image.last_loss;
+  };
+  // Enough images to keep every thread busy: side by side. Fewer: one after the other, the perturbed images of each spread over the threads. The numbers are the same.
+  if (pixels.is_cpu() && B >= threads()) {
+    one_thread_each(B, one);
+  } else {
+    const torch::AutoGradMode grad(true);
+    for (int64_t b = 0; b < B; ++b) {
+      const OneThread one_thread;
+      one(b);
+    }
+  }
+  result.maps = torch::cat(maps);  // (B, H, W)
+  return result;
+}
+
+}  // namespace aha

@@ -1,0 +1,36 @@
+// Makes what the examples are tried on: OUT/target (a model directory of a tiny ConvNeXt with seeded weights), OUT/explainer (an untrained one for it), OUT/picture.png.
+#include <torch/torch.h>
+
+#include "aha/base/files.h"
+#include "aha/base/startup.h"
+#include "aha/image/png.h"
+#include "aha/models/catalog.h"
+#include "aha/models/testing.h"
+#include "aha/train/explainer_trainer.h"
+
+int main(int argc, char** argv) {
+  aha::prepare_process(argv);
+  if (argc != 2) return 2;
+  const std::string out = argv[1];
+  aha::make_directories(out);
+  auto network = aha::testing_nets::tiny_convnext();
+  aha::ModelCard card;
+  card.summary = "a tiny network for tests";
+  card.input.size = card.input.resize = network->config.image_size;
+  card.classes = {"one", "two", "three"};
+  aha::save_classifier(out + "/target", network, card);
+
+  aha::Context context;
+  const auto target = aha::load_classifier(out + "/target", {}, context);
+  const auto explainer = aha::make_explainer(*target, {}, context);
+  aha::ModelCard explained;
+  explained.summary = "an untrained explainer for tests";
+  explained.input = card.input;
+  explained.classes = card.classes;
+  explained.target = aha::ModelCard::TargetPart{"target", "convnext", target->info().sha256};
+  aha::save_explainer(out + "/explainer", *explainer, explained);
+
+  torch::manual_seed(1);
+  aha::write_png(out + "/picture.png", aha::image_from_tensor(torch::rand({3, 20, 24})));
+  return 0;
+}
