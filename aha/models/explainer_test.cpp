@@ -299,6 +299,25 @@ TEST(Explainer, TakesAVisionTransformerOfItsOwn) {
   EXPECT_EQ(default_blocks(6), (std::vector<int>{0, 2, 3, 5}));
 }
 
+TEST(Decoder, HasTheSameGradientsWithAndWithoutOneDnn) {
+  for (const char* padding : {"zeros", "replicate"}) {
+    torch::manual_seed(1);
+    Decoder decoder(DecoderOptions{
+        .widths = {3}, .scales = {1}, .classes = 3, .embedding = 8, .channels = 16, .top = 16, .head = 16, .last_up = 1, .padding = padding});
+    decoder->eval();
+    const Tensor pixels = torch::rand({2, 3, 24, 24}), weights = torch::rand({2, 24, 24});
+    std::vector<Tensor> gradients;  // of proj, flat
+    for (const bool one_dnn : {true, false}) {
+      at::globalContext().setUserEnabledMkldnn(one_dnn);
+      decoder->zero_grad();
+      (decoder->forward({pixels}, torch::tensor({0, 1}), 24, 24) * weights).mean().backward();
+      gradients.push_back(decoder->proj[0]->as<torch::nn::Linear>()->weight.grad().clone());
+    }
+    at::globalContext().setUserEnabledMkldnn(true);
+    EXPECT_LT((gradients[0] - gradients[1]).norm().item<double>(), 1e-4 * gradients[1].norm().item<double>()) << padding;
+  }
+}
+
 TEST(Explainer, NamesTheTapsThatATargetHas) {
   VitClassifier target(tiny_vit(), info_of(8));
   EXPECT_THAT(message_of([&] { encoder_from_target(target, {"stage.0"}); }),
