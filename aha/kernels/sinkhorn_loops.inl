@@ -25,6 +25,7 @@ constexpr int kLanes = kBytes / 4;
 typedef float V __attribute__((vector_size(kBytes), may_alias));
 typedef float UnalignedV __attribute__((vector_size(kBytes), may_alias, aligned(4)));
 typedef int32_t VI __attribute__((vector_size(kBytes), may_alias));
+typedef uint32_t VU __attribute__((vector_size(kBytes), may_alias));
 typedef uint64_t VW __attribute__((vector_size(kBytes), may_alias));
 typedef double VD __attribute__((vector_size(kBytes), may_alias));
 
@@ -127,8 +128,8 @@ inline V exp_of(V x) {
   y = y * r + 0.5f;
   y = y * r + 1.0f;
   y = y * r + 1.0f;
-  const VI scaled = (VI)y + (((VI)rounded - (VI)magic) << 23);
-  return (V)(scaled & (x > splat(-87.0f)));
+  const VU scaled = (VU)y + (((VU)rounded - (VU)magic) << 23);
+  return (V)(scaled & (VU)(x > splat(-87.0f)));
 }
 
 // log of a positive normal number: x = 2^e m, m in [0.71, 1.42), log m = 2 atanh((m - 1) / (m + 1)); relative
