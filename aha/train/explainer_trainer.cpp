@@ -318,7 +318,9 @@ std::unique_ptr<Explainer> make_explainer(Classifier& target, const ExplainerSha
   const bool from_rows = shape.embedding == 0 && rows.defined();
   o.embedding = from_rows ? static_cast<int>(rows.size(1)) : chosen(shape.embedding, small ? 32 : 64);
   o.classes = info.classes;
-  o.level_norm = !encoder->info().normed;
+  // Raw activations differ in scale by orders of magnitude. Over a few channels (pixels have three) a LayerNorm would lose what they say together.
+  constexpr int kNormable = 16;
+  o.level_norm = !encoder->info().normed && *std::min_element(o.widths.begin(), o.widths.end()) >= kNormable;
   o.output = shape.output;
   o.padding = shape.padding;
 
