@@ -1,12 +1,11 @@
 // The product's door: a table of commands, and the only place where an error becomes an exit code.
 #include <csignal>
 #include <cstdio>
-#include <toml++/toml.h>
 
 #include "aha/base/error.h"
-#include "aha/base/files.h"
 #include "aha/base/log.h"
 #include "aha/base/startup.h"
+#include "aha/base/toml.h"
 #include "aha/cli/command.h"
 #include "aha/kernels/cpu.h"
 #include "aha/tensor/tensor.h"
@@ -30,17 +29,6 @@ std::vector<Command> commands() {
 
 constexpr const char* kIntroduction =
     "Which pixels made an image classifier decide so? aha explains any classifier, and judges explanations.";
-
-nlohmann::json json_from_toml(const std::string& path) {
-  const std::string text = read_file(path, 1 << 24);
-  try {
-    std::ostringstream out;
-    out << toml::json_formatter{toml::parse(text, path)};
-    return nlohmann::json::parse(out.str());
-  } catch (const toml::parse_error& error) {
-    throw input_error("{}:{}: not TOML: {}", path, error.source().begin.line, std::string(error.description()));
-  }
-}
 
 // The value of --config anywhere on the command line: it has to be applied before the flags are.
 std::string config_path(int argc, char** argv) {

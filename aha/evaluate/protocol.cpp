@@ -1,14 +1,12 @@
 #include "aha/evaluate/protocol.h"
 
-#include <toml++/toml.h>
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <source_location>
-#include <sstream>
 
 #include "aha/base/error.h"
-#include "aha/base/files.h"
+#include "aha/base/toml.h"
 
 namespace aha {
 namespace {
@@ -23,18 +21,6 @@ fs::path protocols_folder() {
   if (!error && fs::is_directory(installed, error)) return installed;
   return fs::path(std::source_location::current().file_name()).parent_path().parent_path().parent_path() /
          "protocols";
-}
-
-nlohmann::json json_from_toml(const std::string& path) {
-  const std::string text = read_file(path, 1 << 20);
-  try {
-    std::ostringstream out;
-    out << toml::json_formatter{toml::parse(text, path)};
-    return nlohmann::json::parse(out.str());
-  } catch (const toml::parse_error& error) {
-    throw input_error("{}:{}: not TOML: {}", path, error.source().begin.line,
-                      std::string(error.description()));
-  }
 }
 
 }  // namespace
