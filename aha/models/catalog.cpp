@@ -312,18 +312,14 @@ std::unique_ptr<Classifier> classifier_from(Resolved r, const LoadOptions& optio
   info.class_names = r.classes;
   info.input = with_wishes(r.input, options);
   info.sha256 = r.sha256;
-  const auto device = torch_device(context);
   if (const auto* config = std::get_if<VitConfig>(&r.config)) {
     if (info.input.size % config->patch != 0)
       throw input_error("{}: expected an input size that is a multiple of {} pixels, found {}", info.name,
                         config->patch, info.input.size);
-    auto network = vit_from_weights(r.weights, *config);
-    network->to(device);
-    return std::make_unique<VitClassifier>(network, std::move(info), context.precision);
+    return classifier_from_network(vit_from_weights(r.weights, *config), std::move(info), context);
   }
-  auto network = convnext_from_weights(r.weights, std::get<ConvNextConfig>(r.config));
-  network->to(device);
-  return std::make_unique<ConvNextClassifier>(network, std::move(info));
+  return classifier_from_network(convnext_from_weights(r.weights, std::get<ConvNextConfig>(r.config)),
+                                 std::move(info), context);
 }
 
 template <class Network>
@@ -440,6 +436,17 @@ std::vector<BundledModel> bundled_models() {
   }
   std::sort(models.begin(), models.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return models;
+}
+
+std::unique_ptr<Classifier> classifier_from_network(Vit network, ClassifierInfo info,
+                                                    const Context& context) {
+  network->to(torch_device(context));
+  return std::make_unique<VitClassifier>(network, std::move(info), context.precision);
+}
+std::unique_ptr<Classifier> classifier_from_network(ConvNext network, ClassifierInfo info,
+                                                    const Context& context) {
+  network->to(torch_device(context));
+  return std::make_unique<ConvNextClassifier>(network, std::move(info));
 }
 
 std::unique_ptr<Classifier> load_classifier(const std::string& spec, const LoadOptions& options,
