@@ -1,5 +1,7 @@
 #include "aha/kernels/packed_weights.h"
 
+#include <algorithm>
+
 namespace aha {
 namespace {
 constexpr int64_t kBlock = kStrip * kStrip;
@@ -21,14 +23,30 @@ int64_t PackedWeights::index(int64_t n, int64_t k) const {
          k % 2;
 }
 
-void PackedWeights::set(int64_t output, int64_t input, float value) {
-  const int64_t i = index(output, input);
-  if (format_ == Format::kF32) {
-    f32_[i] = value;
-    return;
-  }
-  bf16_[i] = bf16_from_float(value);
-  if (format_ == Format::kBf16Pair) bf16_[i + kBlock] = bf16_from_float(value - float_from_bf16(bf16_[i]));
+// Block by block, so that training, which packs its weights at every step, does no arithmetic on places an
+// element: 32 x 32 elements lie together in every form.
+void PackedWeights::fill(const float* weights, int64_t output_step, int64_t input_step) {
+  for (int64_t n0 = 0; n0 < outputs_; n0 += kStrip)
+    for (int64_t k0 = 0; k0 < inputs_; k0 += kStrip) {
+      const int64_t height = std::min(kStrip, outputs_ - n0), depth = std::min(kStrip, inputs_ - k0);
+      const float* from = weights + n0 * output_step + k0 * input_step;
+      const int64_t block = index(n0, k0);
+      if (format_ == Format::kF32) {
+        float* to = f32_.data() + block;
+        for (int64_t k = 0; k < depth; ++k)
+          for (int64_t n = 0; n < height; ++n) to[k * kStrip + n] = from[n * output_step + k * input_step];
+        continue;
+      }
+      Bf16* to = bf16_.data() + block;
+      for (int64_t k = 0; k < depth; ++k)
+        for (int64_t n = 0; n < height; ++n) {
+          const float value = from[n * output_step + k * input_step];
+          const int64_t at = n / 16 * (kBlock / 2) + k / 2 * 32 + n % 16 * 2 + k % 2;
+          to[at] = bf16_from_float(value);
+          if (format_ == Format::kBf16Pair)
+            to[at + kBlock] = bf16_from_float(value - float_from_bf16(to[at]));
+        }
+    }
 }
 
 float PackedWeights::at(int64_t output, int64_t input) const {
@@ -40,15 +58,13 @@ float PackedWeights::at(int64_t output, int64_t input) const {
 
 PackedWeights PackedWeights::forward(Format format, const float* weights, int64_t outputs, int64_t inputs) {
   PackedWeights packed(format, outputs, inputs);
-  for (int64_t n = 0; n < outputs; ++n)
-    for (int64_t k = 0; k < inputs; ++k) packed.set(n, k, weights[n * inputs + k]);
+  packed.fill(weights, inputs, 1);
   return packed;
 }
 
 PackedWeights PackedWeights::backward(Format format, const float* weights, int64_t outputs, int64_t inputs) {
   PackedWeights packed(format, inputs, outputs);
-  for (int64_t k = 0; k < outputs; ++k)
-    for (int64_t n = 0; n < inputs; ++n) packed.set(n, k, weights[k * inputs + n]);
+  packed.fill(weights, 1, inputs);
   return packed;
 }
 

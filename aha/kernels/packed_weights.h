@@ -15,6 +15,8 @@ namespace aha {
 class PackedWeights {
  public:
   PackedWeights() = default;
+  // Zeros.
+  PackedWeights(Format format, int64_t outputs, int64_t inputs);
   // y = x W^T. weights: row-major (outputs, inputs).
   static PackedWeights forward(Format format, const float* weights, int64_t outputs, int64_t inputs);
   // The way back, dx = dy W, from the same weights: takes `outputs` columns and gives `inputs`.
@@ -27,16 +29,18 @@ class PackedWeights {
   int64_t padded_inputs() const { return rounded_to_strip(inputs_); }
   int64_t planes() const { return format_ == Format::kBf16Pair ? 2 : 1; }
 
+  float* f32() { return f32_.data(); }
   const float* f32() const { return f32_.data(); }
+  Bf16* bf16() { return bf16_.data(); }
   const Bf16* bf16() const { return bf16_.data(); }
 
   // One element, in any form. Slow: for references and tests.
   float at(int64_t output, int64_t input) const;
 
  private:
-  PackedWeights(Format format, int64_t outputs, int64_t inputs);
   int64_t index(int64_t output, int64_t input) const;
-  void set(int64_t output, int64_t input, float value);
+  // From element (n, k) at weights[n * output_step + k * input_step].
+  void fill(const float* weights, int64_t output_step, int64_t input_step);
 
   Format format_ = Format::kF32;
   int64_t outputs_ = 0, inputs_ = 0;
