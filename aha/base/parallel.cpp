@@ -7,10 +7,6 @@
 #include <exception>
 #include <mutex>
 
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
-
 namespace aha {
 namespace {
 std::atomic<int> g_threads{0};
@@ -27,12 +23,6 @@ void set_threads(int threads) { g_threads = threads; }
 int threads() {
   const int wanted = g_threads;
   return wanted > 0 ? wanted : cores_present();
-}
-
-void flush_denormals() {
-#if defined(__x86_64__)
-  _mm_setcsr(_mm_getcsr() | 0x8040);  // FTZ | DAZ
-#endif
 }
 
 void parallel_for(int64_t n, const std::function<void(int64_t, int)>& body) {

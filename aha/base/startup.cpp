@@ -1,8 +1,10 @@
 #include "aha/base/startup.h"
 
 #include <dlfcn.h>
+#include <malloc.h>
 #include <unistd.h>
 
+#include <climits>
 #include <cstdlib>
 
 #include "aha/base/parallel.h"
@@ -32,6 +34,11 @@ bool has_avx2() {
 #endif
 }
 
+bool tuning_is_off() {
+  const char* wish = std::getenv("AHA_TUNING");
+  return wish && std::string(wish) == "off";
+}
+
 std::vector<TuningChoice>& choices() {
   static std::vector<TuningChoice> list;
   return list;
@@ -54,17 +61,30 @@ void choose(const char* variable, const char* value, std::string why) {
 }  // namespace
 
 std::vector<TuningChoice> set_library_environment() {
-  if (!choices().empty()) return choices();
+  if (!choices().empty() || tuning_is_off()) return choices();
   if (has_avx512())
     choose("OPENBLAS_CORETYPE", "SKYLAKEX", "this CPU has AVX-512; OpenBLAS would fall back to SSE3 on models it does not know");
   else if (has_avx2())
     choose("OPENBLAS_CORETYPE", "HASWELL", "this CPU has AVX2; OpenBLAS would fall back to SSE3 on models it does not know");
   if (has_avx512())
     choose("DNNL_MAX_CPU_ISA", "AVX512_CORE_BF16", "oneDNN 2.6's tile path dies on virtual machines that hide CPUID leaf 0x1D");
+  choose("OMP_WAIT_POLICY", "PASSIVE", "idle threads that spin take the time of those that work");
   return choices();
 }
 
 const std::vector<TuningChoice>& library_choices() { return choices(); }
+
+void keep_freed_memory() {
+  if (tuning_is_off()) return;
+  ::mallopt(M_MMAP_MAX, 0);
+  ::mallopt(M_TRIM_THRESHOLD, INT_MAX);
+  ::mallopt(M_TOP_PAD, 64 << 20);
+}
+
+void set_openblas_threads(int threads) {
+  using SetThreads = void (*)(int);
+  if (const auto set = reinterpret_cast<SetThreads>(::dlsym(RTLD_DEFAULT, "openblas_set_num_threads"))) set(threads);
+}
 
 std::string openblas_core() {
   using CoreName = char* (*)();
@@ -75,11 +95,12 @@ std::string openblas_core() {
 void prepare_process(char** argv) {
   bool user_chose = false;
   for (const auto& choice : set_library_environment()) user_chose |= choice.by_user && choice.variable == "OPENBLAS_CORETYPE";
+  keep_freed_memory();
   flush_denormals();
   const std::string core = openblas_core();
   const bool below = (has_avx512() && core != "SkylakeX" && core != "Cooperlake" && core != "Sapphirerapids" && core != "Zen") ||
                      (has_avx2() && (core == "Prescott" || core == "Nehalem" || core == "Core2"));
-  if (core.empty() || user_chose || !below || std::getenv(kAgain)) return;
+  if (core.empty() || user_chose || !below || tuning_is_off() || std::getenv(kAgain)) return;
   ::setenv(kAgain, "1", 1);
   ::execv("/proc/self/exe", argv);
 }

@@ -1,4 +1,4 @@
-// bin/aha: sets up the environment of OpenBLAS and oneDNN, which read it when they are loaded, then loads the product.
+// bin/aha: sets up the environment of OpenBLAS, oneDNN and OpenMP, which read it when they are loaded, then loads the product.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -10,6 +10,7 @@
 
 int main(int argc, char** argv) {
   aha::set_library_environment();
+  aha::keep_freed_memory();
   char self[PATH_MAX + 1] = {};
   if (::readlink("/proc/self/exe", self, PATH_MAX) < 0) {
     std::fputs("aha: cannot find out where this program is\n", stderr);

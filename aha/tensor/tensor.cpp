@@ -5,6 +5,7 @@
 
 #include "aha/base/error.h"
 #include "aha/base/parallel.h"
+#include "aha/base/startup.h"
 
 namespace aha {
 namespace {
@@ -142,6 +143,7 @@ Image image_from_tensor(const Tensor& pixels) {
 void start_compute(const Context& context) {
   set_threads(context.threads);
   at::set_num_threads(threads());
+  set_openblas_threads(threads());
   at::globalContext().setFlushDenormal(true);
   flush_denormals();
   if (!context.device.cuda) return;

@@ -133,6 +133,10 @@ class ClassifierTask : public TrainTask {
   int64_t examples() const override { return static_cast<int64_t>(training_.size()); }
   int64_t held_out() const { return static_cast<int64_t>(held_out_.size()); }
   std::string score() const override { return "accuracy"; }
+  std::string description() const override {
+    return fmt::format("{}: {:.2f} M parameters, {} pictures to learn from, {} held out", options_.arch,
+                       static_cast<double>(parameter_count(student_.module())) / 1e6, examples(), held_out());
+  }
 
   void load(Batch& batch) const override {
     fill(
@@ -291,9 +295,6 @@ FitReport fit(const FitOptions& given, WorkerGroup& group, const Context& given_
   nlohmann::json settings = settings_that_decide(fields(options));
   settings["batch-size"] = batch;
   settings["seed"] = context.seed;
-  if (group.leader())
-    spdlog::info("{}: {:.2f} M parameters, {} pictures to learn from, {} held out", options.arch,
-                 static_cast<double>(report.parameters) / 1e6, report.train_images, report.held_out_images);
   report.train = train(task, options.train, batch, settings, group, context);
   report.held_out_accuracy = report.train.best.at("accuracy");
 

@@ -124,6 +124,10 @@ class ExplainerTask : public TrainTask {
   int64_t examples() const override { return static_cast<int64_t>(training_.size()); }
   int64_t held_out() const { return static_cast<int64_t>(held_out_.size()); }
   std::string score() const override { return "ins-del"; }
+  std::string description() const override {
+    return fmt::format("decoder of {:.2f} M parameters on {}, {} pictures to learn from, {} held out",
+                       static_cast<double>(parameter_count(*explainer_.decoder())) / 1e6, explainer_.encoder().info().name, examples(), held_out());
+  }
 
   void load(Batch& batch) const override {
     std::vector<Tensor> rows;
@@ -367,9 +371,6 @@ ExplainerReport train_explainer(Classifier& target, Explainer& explainer, const 
   report.parameters = parameter_count(*explainer.decoder());
   report.train_images = task.examples();
   report.held_out_images = task.held_out();
-  if (group.leader())
-    spdlog::info("decoder of {:.2f} M parameters on {}, {} pictures to learn from, {} held out", static_cast<double>(report.parameters) / 1e6,
-                 explainer.encoder().info().name, report.train_images, report.held_out_images);
 
   ExplainerTrainOptions copy = options;
   const nlohmann::json own = settings_that_decide(fields(copy));

@@ -297,6 +297,7 @@ TrainReport train(TrainTask& task, const TrainOptions& options, int64_t global_b
   if (!options.resume && std::filesystem::exists(options.out + "/checkpoint.safetensors"))
     throw input_error("{} already holds a run; --resume continues it, another --out begins a new one",
                       printable(options.out, 300));
+  if (group.leader() && !task.description().empty()) spdlog::info("{}", task.description());
   make_directories(options.out);
 
   Order order(task.examples(), global_batch, context.seed, group);

@@ -71,6 +71,7 @@ class TrainTask {
   // With the averaged weights in the network. Every worker is called and may take its share through `group`;
   // all return the same.
   virtual Scores validate(WorkerGroup& group) = 0;
+  virtual std::string description() const { return ""; }  // the run's first remark, once it may begin
   virtual std::string score() const = 0;  // the validated number whose highest value is best
 };
 

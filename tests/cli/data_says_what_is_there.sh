@@ -1,0 +1,11 @@
+. "$(dirname "$0")/lib.subr"
+
+expect 0 data info cifar10:sample
+says "300"
+expect 0 data export cifar10:sample --limit 3 --out pictures
+[ "$(find pictures -name '*.png' | wc -l)" -eq 3 ] || fail "expected three pictures"
+expect 0 classify --target "$FIXTURES/tiny" pictures
+refuses "cifar10" data get cifar11
+refuses "nowhere" data info folder:nowhere
+printf 'path,label\nmissing.png,0\n' > list.csv
+refuses "missing.png" classify --target "$FIXTURES/tiny" --data list:list.csv

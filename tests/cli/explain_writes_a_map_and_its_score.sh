@@ -1,0 +1,28 @@
+. "$(dirname "$0")/lib.subr"
+
+mkdir photos && cp "$FIXTURES/good/a.png" photos/a.png && cp "$FIXTURES/good/b.jpg" photos/b.jpg
+expect 0 explain --target "$FIXTURES/tiny" --method gradient --out maps photos
+says "deletion"
+for stem in a b; do
+  for end in map.npy heat.png overlay.png json; do [ -s "maps/$stem.$end" ] || fail "expected maps/$stem.$end"; done
+done
+head -c 6 maps/a.map.npy | grep -q NUMPY || fail "expected an npy file"
+
+expect 0 explain --target "$FIXTURES/tiny" --method gradient --class cat --json --out again photos/a.png
+for key in '"image"' '"index": 2' '"name": "cat"' '"probability"' '"method": "gradient"' '"refine": 0' '"file"' '"height": 32' '"width": 32' '"min"' '"max"' \
+  '"deletion"' '"insertion"' '"random"' '"seconds"'; do
+  says "$key"
+done
+expect 0 explain --target "$FIXTURES/tiny" --method center --no-score --json photos/a.png
+grep -q insertion out && fail "expected no score after --no-score"
+
+# The map of a picture does not depend on its neighbours, the threads or the batch.
+expect 0 explain --target "$FIXTURES/tiny" --method gradient --class cat --out alone --threads 1 --batch-size 1 photos
+cmp alone/a.map.npy again/a.map.npy || fail "expected the same map alone and in a batch"
+
+refuses "elk" explain --target "$FIXTURES/tiny" --method gradient --class cow --out bad photos/a.png
+refuses "expected 0..4" explain --target "$FIXTURES/tiny" --method gradient --class 5 --out bad photos/a.png
+refuses "chefer" explain --target "$FIXTURES/tiny" --method nonsense --out bad photos/a.png
+refuses "explainer" explain --target "$FIXTURES/tiny" --out bad photos/a.png
+refuses "broken.png" explain --target "$FIXTURES/tiny" --method gradient --out bad "$FIXTURES/broken/broken.png"
+[ ! -e bad ] || [ -z "$(ls bad)" ] || fail "expected nothing written after a refusal"

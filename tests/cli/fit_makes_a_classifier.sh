@@ -1,0 +1,13 @@
+. "$(dirname "$0")/lib.subr"
+
+common="--arch vit_mini_8 --network width=64:depth=2:heads=2 --data cifar10:sample --holdout 40 --batch-size 16 --seed 3"
+expect 0 fit $common --max-steps 6 --out run
+says "held-out accuracy"
+for file in model.json model.safetensors log.jsonl; do [ -s "run/$file" ] || fail "expected run/$file"; done
+expect 0 classify --target run "$FIXTURES/good/a.png"
+says "%"
+expect 0 fit $common --max-steps 3 --init run --teacher run --out tuned
+refuses "already holds a run" fit $common --max-steps 6 --out run
+refuses "available" fit --arch vit_mini_9 --data cifar10:sample --out never
+refuses "multiple" fit $common --batch-size 15 --workers 2 --out never
+[ ! -e never ] || fail "expected nothing written after a refusal"

@@ -1,0 +1,38 @@
+. "$(dirname "$0")/lib.subr"
+
+common="--target $FIXTURES/tiny --data cifar10:sample --limit 24 --holdout 4 --batch-size 4 --perturbation-steps 2 --grid-low 2 --grid-high 4 --channels 8
+  --top-channels 8 --head-channels 8 --checkpoint-every 2 --log-every 1 --no-search-refinement"
+expect 0 train $common --max-steps 4 --out whole
+for file in model.json model.safetensors log.jsonl; do [ -s "whole/$file" ] || fail "expected whole/$file"; done
+ls whole | grep -q tfevents || fail "expected TensorBoard events"
+grep -q '"kind": "explainer"' whole/model.json || fail "expected an explainer's card"
+
+# Ctrl-C ends it between two steps with a checkpoint; --resume continues bit for bit.
+"$AHA" train $common --max-steps 40 --out parts >out 2>err &
+until [ -e parts/checkpoint.safetensors ] || ! kill -0 $!; do sleep 0.05; done
+kill -INT $!
+code=0
+wait $! || code=$?
+[ "$code" -eq 1 ] || fail "expected exit code 1 after Ctrl-C, found $code"
+grep -q -- --resume err || fail "expected the way to go on"
+expect 0 train $common --max-steps 40 --out parts --resume
+expect 0 train $common --max-steps 40 --out uninterrupted
+cmp parts/model.safetensors uninterrupted/model.safetensors || fail "expected the same weights as without an interruption"
+
+expect 0 explain --target "$FIXTURES/tiny" --explainer whole --json --out maps "$FIXTURES/good/a.png"
+says '"method": "aha'
+expect 0 explain --target "$FIXTURES/tiny" --explainer whole --refine 2 --json --out refined "$FIXTURES/good/a.png"
+says '"refine": 2'
+cmp -s maps/a.map.npy refined/a.map.npy && fail "expected refinement to change the map"
+expect 0 explain --target "$FIXTURES/tiny" --explainer whole --refine 2 --json --out again --threads 1 "$FIXTURES/good/b.jpg" "$FIXTURES/good/a.png"
+cmp refined/a.map.npy again/a.map.npy || fail "expected the same refined map beside another picture and with one thread"
+expect 0 explain --target "$FIXTURES/tiny" --explainer whole --refine 1000 --budget 50ms --no-score "$FIXTURES/good/a.png"
+refuses "already" train $common --max-steps 4 --out whole
+expect 0 train $common --max-steps 4 --out whole --resume
+
+# Wrong pairings say what was expected and found.
+refuses "expected" explain --target "$FIXTURES/other" --explainer whole "$FIXTURES/good/a.png"
+refuses "expected" explain --target "$FIXTURES/tiny" --explainer "$FIXTURES/tiny" "$FIXTURES/good/a.png"
+refuses "block." train $common --levels stage.0 --out never
+refuses "missing.safetensors" train $common --encoder dinov3_vitl16:missing.safetensors --out never
+[ ! -e never ] || fail "expected nothing written after a refusal"
