@@ -4,6 +4,7 @@
 
 #include "aha/kernels/attention_tiles.h"
 #include "aha/kernels/compose_vector.h"
+#include "aha/kernels/depthwise_vector.h"
 #include "aha/kernels/elementwise_vector.h"
 #include "aha/kernels/gemm_tiles.h"
 #include "aha/kernels/kernel_set.h"
@@ -22,6 +23,7 @@ constexpr KernelSet tile_kernels(std::string_view name, Isa isa) {
           .attention_backward = attention_backward_tiles<Hardware, Form>,
           .layer_norm = layer_norm_strips<Form>,
           .layer_norm_backward = layer_norm_backward_strips<Form>,
+          .depthwise = depthwise_strips<Form>,
           .gelu = gelu_vector,
           .softmax_rows = softmax_rows_vector,
           .compose = compose_strips<Form>,

@@ -3,6 +3,7 @@
 
 #include "aha/kernels/attention_vector.h"
 #include "aha/kernels/compose_vector.h"
+#include "aha/kernels/depthwise_vector.h"
 #include "aha/kernels/elementwise_vector.h"
 #include "aha/kernels/gemm_vector.h"
 #include "aha/kernels/kernel_set.h"
@@ -20,6 +21,7 @@ constexpr KernelSet vector_kernels(std::string_view name, Isa isa) {
           .attention_backward = attention_backward_f32,
           .layer_norm = layer_norm_strips<FormF32>,
           .layer_norm_backward = layer_norm_backward_strips<FormF32>,
+          .depthwise = depthwise_strips<FormF32>,
           .gelu = gelu_vector,
           .softmax_rows = softmax_rows_vector,
           .compose = compose_strips<FormF32>,
