@@ -39,15 +39,51 @@ void TransformerBlockImpl::reset() {
   if (options.layer_scale) ls2 = register_module("ls2", LayerScale(options.width));
 }
 
-Tensor TransformerBlockImpl::forward(const Tensor& x, const RopeTable* rope, Taps* taps,
-                                     const std::string& name) {
+Tensor TransformerBlockImpl::forward_plain(const Tensor& x, const RopeTable* rope, Taps* taps,
+                                           const std::string& name) {
   const auto scaled = [](LayerScale& scale, const Tensor& branch) {
     return scale.is_empty() ? branch : scale(branch);
   };
   const auto normed = norm1(x);
   if (taps) taps->offer(name + ".norm1", normed);
   const auto middle = x + scaled(ls1, attn(normed, rope, taps, name));
-  const auto out = middle + scaled(ls2, mlp(norm2(middle)));
+  return middle + scaled(ls2, mlp(norm2(middle)));
+}
+
+TrainableBlock* TransformerBlockImpl::trainable(const Tensor& x, const RopeTable* rope, const Taps* taps,
+                                                const std::string& name) {
+  const auto& weight = attn->qkv->weight;
+  if (rope || options.swiglu || !weight.requires_grad() || !x.is_cpu() || !weight.is_cpu() ||
+      x.scalar_type() != torch::kFloat32 || weight.scalar_type() != torch::kFloat32)
+    return nullptr;
+  if (taps)
+    for (const char* inside : {".norm1", ".attention", ".attention_out"})
+      if (taps->wants(name + inside)) return nullptr;
+  const TrainableBlockOptions wanted{options.width, options.heads, options.mlp_hidden, options.eps};
+  if (!TrainableBlock::fits(wanted)) return nullptr;
+  if (!trainable_) trainable_ = std::make_shared<TrainableBlock>(wanted, best_kernel_set(precision_));
+  return trainable_.get();
+}
+
+void TransformerBlockImpl::set_precision(Precision wanted) {
+  precision_ = wanted;
+  trainable_ = nullptr;
+}
+
+Tensor TransformerBlockImpl::forward(const Tensor& x, const RopeTable* rope, Taps* taps,
+                                     const std::string& name, int64_t first_tokens) {
+  Tensor out;
+  if (TrainableBlock* fast = trainable(x, rope, taps, name)) {
+    out = fast->forward(
+        x,
+        {norm1->weight, norm1->bias, attn->qkv->weight, attn->qkv->bias, attn->proj->weight, attn->proj->bias,
+         norm2->weight, norm2->bias, mlp->fc1->weight, mlp->fc1->bias, mlp->fc2->weight, mlp->fc2->bias,
+         ls1.is_empty() ? Tensor() : ls1->gamma, ls2.is_empty() ? Tensor() : ls2->gamma},
+        first_tokens);
+  } else {
+    out = forward_plain(x, rope, taps, name);
+    if (first_tokens > 0) out = out.slice(1, 0, first_tokens);
+  }
   if (taps) taps->offer(name, out);
   return out;
 }

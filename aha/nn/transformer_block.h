@@ -3,6 +3,9 @@
 //
 // Taps: NAME.norm1 (B, T, D) what enters the attention, those of the attention, and NAME (B, T, D) the tokens
 // that leave the block.
+//
+// While its weights are learnt on the CPU the block runs on the fast kernels (trainable_block.h) wherever it
+// fits and nothing inside it is tapped. The plain way below is their reference.
 #pragma once
 
 #include <torch/nn/modules/normalization.h>
@@ -10,6 +13,7 @@
 #include "aha/nn/attention.h"
 #include "aha/nn/layer_scale.h"
 #include "aha/nn/mlp.h"
+#include "aha/nn/trainable_block.h"
 
 namespace aha {
 
@@ -22,14 +26,27 @@ struct TransformerBlockOptions {
 struct TransformerBlockImpl : torch::nn::Cloneable<TransformerBlockImpl> {
   explicit TransformerBlockImpl(TransformerBlockOptions options) : options(options) { reset(); }
   void reset() override;
+  // (B, T, D) -> (B, T, D), or the first `first_tokens` of the T where that is above 0.
   Tensor forward(const Tensor& x, const RopeTable* rope = nullptr, Taps* taps = nullptr,
-                 const std::string& name = "");
+                 const std::string& name = "", int64_t first_tokens = 0);
+  // The same, operation by operation.
+  Tensor forward_plain(const Tensor& x, const RopeTable* rope = nullptr, Taps* taps = nullptr,
+                       const std::string& name = "");
+  // Of the products while it learns.
+  void set_precision(Precision wanted);
 
   TransformerBlockOptions options;
   torch::nn::LayerNorm norm1{nullptr}, norm2{nullptr};
   Attention attn{nullptr};
   Mlp mlp{nullptr};
   LayerScale ls1{nullptr}, ls2{nullptr};
+
+ private:
+  TrainableBlock* trainable(const Tensor& x, const RopeTable* rope, const Taps* taps,
+                            const std::string& name);
+
+  Precision precision_ = Precision::kF32;
+  std::shared_ptr<TrainableBlock> trainable_;  // made when first needed
 };
 TORCH_MODULE(TransformerBlock);
 

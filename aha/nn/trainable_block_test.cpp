@@ -1,0 +1,217 @@
+#include "aha/nn/trainable_block.h"
+
+#include <gtest/gtest.h>
+
+#include "aha/base/error.h"
+#include "aha/base/parallel.h"
+#include "aha/kernels/sets_under_test.h"
+#include "aha/nn/transformer_block.h"
+
+namespace aha {
+namespace {
+
+struct Case {
+  const char* name;
+  int64_t images, tokens, first_tokens;
+  bool layer_scale;
+};
+constexpr Case kCases[] = {{"all tokens", 3, 17, 0, false},
+                           {"layer scale", 9, 5, 0, true},
+                           {"class token alone", 3, 9, 1, false},
+                           {"two of the tokens, layer scale", 2, 33, 2, true}};
+
+constexpr int64_t D = 64, F = 96;
+
+// Random everything, norms, biases and scales too, so that folding them wrongly shows.
+TransformerBlock random_block(bool layer_scale) {
+  TransformerBlock block(TransformerBlockOptions{D, 2, F, 1e-6, layer_scale, false});
+  const torch::NoGradGuard no_grad;
+  torch::manual_seed(7);
+  for (auto& item : block->named_parameters()) {
+    Tensor p = item.value();
+    if (p.dim() == 2)
+      p.copy_(torch::randn_like(p) / std::sqrt(static_cast<double>(p.size(1))));
+    else if (item.key().ends_with("bias"))
+      p.copy_(0.2 * torch::randn_like(p));
+    else
+      p.copy_(0.8 + 0.2 * torch::randn_like(p));
+  }
+  return block;
+}
+
+TrainableBlockWeights weights_of(TransformerBlock& b) {
+  return {b->norm1->weight,
+          b->norm1->bias,
+          b->attn->qkv->weight,
+          b->attn->qkv->bias,
+          b->attn->proj->weight,
+          b->attn->proj->bias,
+          b->norm2->weight,
+          b->norm2->bias,
+          b->mlp->fc1->weight,
+          b->mlp->fc1->bias,
+          b->mlp->fc2->weight,
+          b->mlp->fc2->bias,
+          b->ls1.is_empty() ? Tensor() : b->ls1->gamma,
+          b->ls2.is_empty() ? Tensor() : b->ls2->gamma};
+}
+
+struct Result {
+  Tensor out;
+  std::vector<std::pair<std::string, Tensor>> gradients;
+};
+
+template <class Forward>
+Result result_of(TransformerBlock& block, const Tensor& x, const Tensor& seen, Forward forward) {
+  block->zero_grad();
+  const Tensor in = x.clone().requires_grad_();
+  const Tensor out = forward(in);
+  (out * seen).sum().backward();
+  Result result{out.detach(), {{"tokens", in.grad()}}};
+  for (auto& item : block->named_parameters())
+    result.gradients.emplace_back(item.key(), item.value().grad().clone());
+  return result;
+}
+
+double relative(const Tensor& found, const Tensor& expected) {
+  return ((found - expected).norm() / expected.norm()).item<double>();
+}
+
+// The promise of --precision f32; for bf16, eight roundings of relative size 2^-9 (both operands of four
+// products in a row), should they all point the same way.
+double tolerance(Format format) {
+  return format == Format::kBf16 ? 8 * 0x1p-9 : 1e-4;
+}
+
+class TrainableBlockOn : public ::testing::TestWithParam<const KernelSet*> {};
+
+TEST_P(TrainableBlockOn, OutputsAndAllGradientsEqualThePlainBlocks) {
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(c.name);
+    TransformerBlock block = random_block(c.layer_scale);
+    torch::manual_seed(1);
+    const int64_t queries = c.first_tokens > 0 ? c.first_tokens : c.tokens;
+    const Tensor x = torch::randn({c.images, c.tokens, D}), seen = torch::randn({c.images, queries, D});
+    TrainableBlock fast({D, 2, F, 1e-6}, *GetParam());
+    const Result expected = result_of(
+        block, x, seen, [&](const Tensor& in) { return block->forward_plain(in).slice(1, 0, queries); });
+    const Result found = result_of(block, x, seen, [&](const Tensor& in) {
+      return fast.forward(in, weights_of(block), c.first_tokens);
+    });
+    const double most = tolerance(GetParam()->format);
+    EXPECT_LT(relative(found.out, expected.out), most);
+    ASSERT_EQ(found.gradients.size(), expected.gradients.size());
+    for (size_t i = 0; i < expected.gradients.size(); ++i) {
+      Tensor a = found.gradients[i].second, b = expected.gradients[i].second;
+      // Keys all shifted by the same vector change no softmax: the gradient of their bias is 0 up to
+      // rounding.
+      if (expected.gradients[i].first == "attn.qkv.bias") {
+        EXPECT_LT(a.slice(0, D, 2 * D).norm().item<double>(), most * b.norm().item<double>());
+        a = torch::cat({a.slice(0, 0, D), a.slice(0, 2 * D)});
+        b = torch::cat({b.slice(0, 0, D), b.slice(0, 2 * D)});
+      }
+      EXPECT_LT(relative(a, b), most) << expected.gradients[i].first;
+    }
+    const torch::NoGradGuard no_grad;
+    EXPECT_TRUE(torch::equal(fast.forward(x, weights_of(block), c.first_tokens), found.out))
+        << "with and without a gradient";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sets, TrainableBlockOn, ::testing::ValuesIn(testing::sets_to_test()),
+                         testing::set_name);
+
+TEST(TrainableBlock, GradientsAreDerivatives) {
+  TransformerBlock block = random_block(true);
+  TrainableBlock fast({D, 2, F, 1e-6}, reference_kernels(Format::kF32));
+  torch::manual_seed(2);
+  const Tensor x = torch::randn({2, 3, D}), seen = torch::randn({2, 3, D});
+  const auto loss = [&](const Tensor& in) {
+    return (fast.forward(in, weights_of(block)).to(torch::kFloat64) * seen).sum();
+  };
+  const Tensor in = x.clone().requires_grad_();
+  loss(in).backward();
+  std::vector<std::pair<std::string, Tensor>> points = {{"tokens", in}};
+  for (auto& item : block->named_parameters()) points.emplace_back(item.key(), item.value());
+  const torch::NoGradGuard no_grad;
+  for (auto& [name, point] : points) {
+    // Along the gradient itself the derivative is its norm: large against rounding, which a step of 1e-2
+    // turns into 1e-5 of |seen|; the step's own error is its square.
+    const double norm = point.grad().norm().item<double>();
+    const Tensor direction = point.grad() / norm;
+    constexpr double kStep = 1e-2;
+    const Tensor here = point.detach().clone();
+    point.copy_(here + kStep * direction);
+    const double up = loss(in).item<double>();
+    point.copy_(here - kStep * direction);
+    const double down = loss(in).item<double>();
+    point.copy_(here);
+    EXPECT_NEAR((up - down) / (2 * kStep), norm, 1e-3 * norm + 1e-5 * seen.norm().item<double>()) << name;
+  }
+}
+
+TEST(TrainableBlock, AnyNumberOfThreadsGivesTheSameBits) {
+  TransformerBlock block = random_block(true);
+  torch::manual_seed(3);
+  // 19 images are six chunks of 3 and one of 1; 340 of 65 tokens are more chunks than there are partial sums.
+  for (const auto& [images, tokens] : {std::pair<int64_t, int64_t>{19, 6}, {340, 65}})
+    for (int64_t first_tokens : {0, 1}) {
+      const Tensor x = torch::randn({images, tokens, D}),
+                   seen = torch::randn({images, first_tokens > 0 ? first_tokens : tokens, D});
+      TrainableBlock fast({D, 2, F, 1e-6}, best_kernel_set(Precision::kF32));
+      const auto run = [&](int threads) {
+        set_threads(threads);
+        return result_of(block, x, seen,
+                         [&](const Tensor& in) { return fast.forward(in, weights_of(block), first_tokens); });
+      };
+      const Result one = run(1);
+      for (int threads : {2, 3}) {
+        const Result many = run(threads);
+        EXPECT_TRUE(torch::equal(many.out, one.out));
+        for (size_t i = 0; i < one.gradients.size(); ++i)
+          EXPECT_TRUE(torch::equal(many.gradients[i].second, one.gradients[i].second))
+              << one.gradients[i].first;
+      }
+      set_threads(0);
+    }
+}
+
+TEST(TrainableBlock, AKeptGraphGivesTheSameGradientAgain) {
+  TransformerBlock block = random_block(false);
+  torch::manual_seed(4);
+  const Tensor x = torch::randn({4, 7, D}).requires_grad_();
+  TrainableBlock fast({D, 2, F, 1e-6}, best_kernel_set(Precision::kF32));
+  const Tensor out = fast.forward(x, weights_of(block)).square().sum();
+  const Tensor first = torch::autograd::grad({out}, {x}, {}, true)[0];
+  fast.forward(torch::randn({4, 7, D}), weights_of(block));  // takes no memory that is still in use
+  EXPECT_TRUE(torch::equal(torch::autograd::grad({out}, {x})[0], first));
+}
+
+TEST(TrainableBlock, RefusesWhatItCannotMultiply) {
+  EXPECT_FALSE(TrainableBlock::fits({48, 2, 96}));
+  EXPECT_FALSE(TrainableBlock::fits({64, 4, 96}));
+  EXPECT_FALSE(TrainableBlock::fits({64, 2, 100}));
+  EXPECT_THROW(TrainableBlock({64, 4, 96}, best_kernel_set(Precision::kF32)), Error);
+  TransformerBlock block = random_block(false);
+  TrainableBlock fast({D, 2, F, 1e-6}, best_kernel_set(Precision::kF32));
+  EXPECT_THROW(fast.forward(torch::zeros({1, 2, 32}), weights_of(block)), Error);
+  EXPECT_THROW(fast.forward(torch::zeros({1, 2, D}), weights_of(block), 3), Error);
+}
+
+// The class of a learning block chooses by what is asked of it.
+TEST(TransformerBlock, ALearningBlockCanStillBeLookedInto) {
+  TransformerBlock block = random_block(false);
+  torch::manual_seed(5);
+  const Tensor x = torch::randn({2, 5, D});
+  Taps inside({"b.attention", "b"}), outside({"b"});
+  const Tensor plain = block->forward(x, nullptr, &inside, "b"),
+               fast = block->forward(x, nullptr, &outside, "b");
+  EXPECT_LT(relative(fast, plain), 1e-4);
+  EXPECT_TRUE(torch::equal(outside.at("b"), fast));
+  const auto gradient = torch::autograd::grad({plain.sum()}, {inside.at("b.attention")})[0];
+  EXPECT_EQ(gradient.sizes(), (std::vector<int64_t>{2, 2, 5, 5}));
+  EXPECT_GT(gradient.norm().item<double>(), 0);
+}
+
+}  // namespace
+}  // namespace aha
