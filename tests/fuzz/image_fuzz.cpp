@@ -1,13 +1,35 @@
 // Pictures and arrays from hostile bytes: the first byte chooses the reader, anything but an Error is a
 // finding.
 //
-//   cmake --preset fuzz && ninja -C build/fuzz image_fuzz && build/fuzz/bin/image_fuzz -max_len=20000 CORPUS
+//   cmake --preset fuzz && ninja -C build/fuzz image_fuzz && build/fuzz/bin/image_fuzz
 #include <cstdint>
 #include <span>
 
 #include "aha/base/error.h"
 #include "aha/image/npy.h"
+#include "aha/image/png.h"
 #include "aha/image/read.h"
+#include "aha/image/test_files.h"
+#include "tests/fuzz/seeds.h"
+
+extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
+  using namespace aha::test_files;
+  const aha::Image small = picture(9, 7);
+  const std::vector<uint8_t> ink(8 * 8 * 4, 90), grey(8 * 8, 120);
+  // What cameras write for "turned by 90 degrees": one entry, tag 0x112, of type short.
+  const std::string exif("Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0", 32);
+  const std::string array =
+      npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n", std::string(8, '\0'));
+  const std::string halves =
+      npy("{'descr': '<f2', 'fortran_order': False, 'shape': (1, 2), }\n", std::string(4, '<'), 2);
+  start_from(
+      argc, argv,
+      {"p" + png_bytes(small), "j" + jpeg_of(9, 7, 3, small.rgb, exif),
+       "j" + jpeg_of(9, 7, 3, small.rgb, "", true), "j" + jpeg_of(8, 8, 1, grey), "j" + jpeg_of(8, 8, 4, ink),
+       "w" + webp_of(small, false), "w" + webp_of(small, true), "n" + array, "n" + halves,
+       "z" + zip_of("a.npy", array, false), "z" + zip_of("a.npy", array, true)});
+  return 0;
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;

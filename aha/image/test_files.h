@@ -1,0 +1,109 @@
+// Pictures and arrays as files made on the spot, for tests and as seeds of fuzzers.
+#pragma once
+
+#include <webp/encode.h>
+#include <zlib.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include <jpeglib.h>  // needs <cstdio> before it
+
+#include "aha/base/rng.h"
+#include "aha/image/image.h"
+
+namespace aha::test_files {
+
+inline Image picture(int width, int height) {
+  Image image(width, height);
+  Rng rng(5);
+  for (int y = 0; y < height; ++y)
+    for (int x = 0; x < width * 3; ++x) image.row(y)[x] = static_cast<uint8_t>(4 * y + 2 * x + rng.below(32));
+  return image;
+}
+
+// libjpeg in the other direction: components 1 (grey), 3 or 4 (CMYK), with an APP1 block where given.
+inline std::string jpeg_of(int width, int height, int components, const std::vector<uint8_t>& samples,
+                           const std::string& exif = "", bool progressive = false) {
+  jpeg_compress_struct info{};
+  jpeg_error_mgr errors{};
+  info.err = jpeg_std_error(&errors);
+  jpeg_create_compress(&info);
+  unsigned char* buffer = nullptr;
+  unsigned long size = 0;
+  jpeg_mem_dest(&info, &buffer, &size);
+  info.image_width = static_cast<JDIMENSION>(width);
+  info.image_height = static_cast<JDIMENSION>(height);
+  info.input_components = components;
+  info.in_color_space = components == 1 ? JCS_GRAYSCALE : components == 3 ? JCS_RGB : JCS_CMYK;
+  jpeg_set_defaults(&info);
+  jpeg_set_quality(&info, 100, TRUE);
+  if (progressive) jpeg_simple_progression(&info);
+  jpeg_start_compress(&info, TRUE);
+  if (!exif.empty())
+    jpeg_write_marker(&info, JPEG_APP0 + 1, reinterpret_cast<const JOCTET*>(exif.data()),
+                      static_cast<unsigned>(exif.size()));
+  for (int y = 0; y < height; ++y) {
+    auto* row = const_cast<JSAMPLE*>(samples.data() + static_cast<size_t>(y) * width * components);
+    jpeg_write_scanlines(&info, &row, 1);
+  }
+  jpeg_finish_compress(&info);
+  std::string file(reinterpret_cast<char*>(buffer), size);
+  jpeg_destroy_compress(&info);
+  std::free(buffer);
+  return file;
+}
+
+inline std::string webp_of(const Image& image, bool lossless) {
+  uint8_t* buffer = nullptr;
+  const size_t size =
+      lossless ? WebPEncodeLosslessRGB(image.rgb.data(), image.width, image.height, image.width * 3, &buffer)
+               : WebPEncodeRGB(image.rgb.data(), image.width, image.height, image.width * 3, 90, &buffer);
+  std::string file(reinterpret_cast<char*>(buffer), size);
+  WebPFree(buffer);
+  return file;
+}
+
+// A .npy file with any header; version 1 or 2.
+inline std::string npy(const std::string& header, const std::string& data, char version = 1) {
+  std::string file("\x93NUMPY", 6);
+  file += version;
+  file += '\0';
+  for (int i = 0; i < (version == 1 ? 2 : 4); ++i) file += static_cast<char>(header.size() >> 8 * i & 255);
+  return file + header + data;
+}
+
+// A zip with one member, deflated or stored.
+inline std::string zip_of(const std::string& name, const std::string& content, bool deflate_it) {
+  std::string packed = content;
+  if (deflate_it) {
+    z_stream stream{};
+    deflateInit2(&stream, 9, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY);
+    packed.resize(deflateBound(&stream, content.size()));
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
+    stream.avail_in = static_cast<uInt>(content.size());
+    stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+    stream.avail_out = static_cast<uInt>(packed.size());
+    deflate(&stream, Z_FINISH);
+    packed.resize(stream.total_out);
+    deflateEnd(&stream);
+  }
+  const auto number = [](uint64_t value, int size) {
+    std::string text;
+    for (int i = 0; i < size; ++i) text += static_cast<char>(value >> 8 * i & 255);
+    return text;
+  };
+  const uint64_t checksum = crc32_z(0, reinterpret_cast<const Bytef*>(content.data()), content.size());
+  const std::string shared = number(20, 2) + number(0, 2) + number(deflate_it ? 8 : 0, 2) + number(0, 4) +
+                             number(checksum, 4) + number(packed.size(), 4) + number(content.size(), 4) +
+                             number(name.size(), 2) + number(0, 2);
+  const std::string local = number(0x04034b50, 4) + shared + name + packed;
+  const std::string entry = number(0x02014b50, 4) + number(20, 2) + shared + number(0, 2) + number(0, 2) +
+                            number(0, 2) + number(0, 4) + number(0, 4) + name;
+  return local + entry + number(0x06054b50, 4) + number(0, 4) + number(1, 2) + number(1, 2) +
+         number(entry.size(), 4) + number(local.size(), 4) + number(0, 2);
+}
+
+}  // namespace aha::test_files
