@@ -1,0 +1,100 @@
+// What a frozen network provides to FrozenNetwork: packed weights, a workspace for a chunk of images, and the
+// way from patch rows to logits and back.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "aha/kernels/compose.h"
+#include "aha/kernels/kernel_set.h"
+#include "aha/kernels/packed_weights.h"
+#include "aha/tensor/tensor.h"
+
+namespace aha {
+
+std::vector<float> floats_from(const Tensor& tensor);
+Tensor doubles_from(const Tensor& tensor);
+Tensor plain_from(const Tensor& tensor);  // on the CPU, float32, contiguous, without gradient
+
+// y = x W^T + b with its pack for the way forward and, once wanted, for the way back.
+struct Product {
+  int64_t outputs = 0, inputs = 0;
+  std::vector<float> weight;  // kept until the pack for the way back is made
+  PackedWeights forward, backward;
+  AlignedBuffer<float> bias;
+
+  Product() = default;
+  Product(Format format, const Tensor& w, const Tensor& b);  // b may be undefined
+  void pack_backward(Format format);
+  int64_t bytes() const;
+};
+
+struct Folded {
+  Tensor weight, bias;  // float64
+};
+// LayerNorm's gamma and beta go into the product that reads it: W (gamma xhat + beta) + b.
+Folded fold_norm(const Tensor& weight, const Tensor& bias, const Tensor& gamma, const Tensor& beta);
+// LayerScale goes into the rows of the product before it. An undefined scale is 1.
+Folded fold_scale(const Tensor& weight, const Tensor& bias, const Tensor& scale);
+
+// What one thread needs for a chunk of images. Networks derive their own.
+struct FrozenWorkspace {
+  FrozenWorkspace(int64_t images, bool save) : capacity(images), saving(save) {}
+  virtual ~FrozenWorkspace() = default;
+
+  int64_t capacity;     // images
+  bool saving;          // holds what the way back needs
+  Activations patches;  // geometry.tokens() rows an image
+  AlignedBuffer<float> logits, dlogits,
+      dpatches;  // rows rounded_to_strip(classes), classes and rounded_to_strip(columns) apart
+  int64_t bytes = 0;
+
+ protected:
+  AlignedBuffer<float> floats(int64_t n) {
+    bytes += 4 * n;
+    return AlignedBuffer<float>(n);
+  }
+  Activations operand(Format format, int64_t rows, int64_t columns) {
+    bytes += rounded_to_strip(rows) * rounded_to_strip(columns) * (format == Format::kBf16 ? 2 : 4);
+    return Activations(format, rows, columns);
+  }
+};
+
+struct FrozenBody {
+  explicit FrozenBody(const KernelSet& kernels) : kernels(&kernels) {}
+  virtual ~FrozenBody() = default;
+
+  const KernelSet* kernels;
+  PatchGeometry geometry;
+  int64_t classes = 0;         // 0: an encoder without a head
+  int64_t images_a_chunk = 1;  // at most
+
+  virtual std::unique_ptr<FrozenWorkspace> make_workspace(int64_t images, bool save) const = 0;
+  virtual void pack_backward() = 0;
+  // From w.patches to w.logits.
+  virtual void forward(FrozenWorkspace& w, int64_t images) const = 0;
+  // From w.dlogits to w.dpatches, after forward with a saving workspace.
+  virtual void backward(FrozenWorkspace& w, int64_t images) const = 0;
+  virtual int64_t packed_bytes() const = 0;
+
+  void prepare_backward();
+  int64_t chunk_size(int64_t images) const;
+  std::unique_ptr<FrozenWorkspace> take(int64_t images, bool save);
+  void give_back(std::unique_ptr<FrozenWorkspace> workspace);
+  int64_t largest_workspace() const { return largest_workspace_; }
+
+  // Runs `work(workspace, first, n)` on chunks of the images of `pixels` (B, 3, H, W), their patch rows
+  // already in place.
+  void for_chunks(
+      const Tensor& pixels, bool save,
+      const std::function<void(std::unique_ptr<FrozenWorkspace>& w, int64_t first, int64_t n)>& work);
+
+ private:
+  std::mutex guard_;  // of all below
+  bool can_go_back_ = false;
+  std::vector<std::unique_ptr<FrozenWorkspace>> pool_;
+  int64_t largest_workspace_ = 0;
+};
+
+}  // namespace aha

@@ -1,0 +1,183 @@
+#include "aha/nn/frozen_network.h"
+
+#include <optional>
+
+#include "aha/base/error.h"
+#include "aha/base/parallel.h"
+#include "aha/kernels/elementwise.h"
+#include "aha/nn/frozen_body.h"
+
+namespace aha {
+namespace {
+
+// d loss / d pixels of one image from the rows of its patches.
+void pixels_from_patch_rows(const PatchGeometry& g, const float* rows, int64_t stride, float* pixels) {
+  const int across = g.width / g.patch;
+  for (int64_t p = 0; p < g.patches(); ++p) {
+    const float* row = rows + (g.prefix_tokens + p) * stride;
+    const int64_t top = p / across * g.patch, left = p % across * g.patch;
+    for (int c = 0; c < 3; ++c)
+      for (int y = 0; y < g.patch; ++y)
+        for (int x = 0; x < g.patch; ++x)
+          pixels[(c * g.height + top + y) * g.width + left + x] =
+              static_cast<float>(row[(c * g.patch + y) * g.patch + x] / g.std[c]);
+  }
+}
+
+// The whole network as one node: keeps each chunk's workspace until the gradient has passed.
+struct LogitsFunction : torch::autograd::Function<LogitsFunction> {
+  struct State : torch::CustomClassHolder {
+    std::shared_ptr<FrozenBody> net;
+    std::vector<std::unique_ptr<FrozenWorkspace>> chunks;
+    int64_t chunk = 0;
+    ~State() override {
+      for (auto& workspace : chunks)
+        if (workspace) net->give_back(std::move(workspace));
+    }
+  };
+
+  static Tensor run(const std::shared_ptr<FrozenBody>& net, const Tensor& pixels, State* keep) {
+    const int64_t B = pixels.size(0), chunk = net->chunk_size(B), stride = rounded_to_strip(net->classes);
+    Tensor out = torch::empty({B, net->classes});
+    if (keep) {
+      keep->net = net;
+      keep->chunk = chunk;
+      keep->chunks.resize((B + chunk - 1) / chunk);
+    }
+    net->for_chunks(pixels, keep != nullptr,
+                    [&](std::unique_ptr<FrozenWorkspace>& w, int64_t first, int64_t n) {
+                      net->forward(*w, n);
+                      for (int64_t i = 0; i < n; ++i)
+                        std::memcpy(out.data_ptr<float>() + (first + i) * net->classes,
+                                    w->logits.data() + i * stride, sizeof(float) * net->classes);
+                      if (keep) keep->chunks[first / chunk] = std::move(w);
+                    });
+    return out;
+  }
+
+  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& pixels,
+                        const std::shared_ptr<FrozenBody>& net) {
+    auto state = c10::make_intrusive<State>();
+    Tensor out = run(net, pixels, state.get());
+    context->saved_data["state"] = c10::IValue::make_capsule(state);
+    context->saved_data["shape"] = pixels.sizes();
+    return out;
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list grads) {
+    auto holder = context->saved_data["state"].toCapsule();
+    auto& state = static_cast<State&>(*holder);
+    const auto& net = state.net;
+    const Tensor dlogits = plain_from(grads[0]);  // (B, C)
+    const int64_t B = dlogits.size(0), chunk = state.chunk, tokens = net->geometry.tokens();
+    Tensor out = torch::zeros(context->saved_data["shape"].toIntVector());
+    const int64_t image_size = out[0].numel();
+    parallel_for(static_cast<int64_t>(state.chunks.size()), [&](int64_t c, int) {
+      const int64_t first = c * chunk, n = std::min(chunk, B - first),
+                    stride = rounded_to_strip(net->geometry.columns());
+      FrozenWorkspace& w = *state.chunks[c];
+      std::memcpy(w.dlogits.data(), dlogits.data_ptr<float>() + first * net->classes,
+                  sizeof(float) * n * net->classes);
+      net->backward(w, n);
+      for (int64_t i = 0; i < n; ++i)
+        pixels_from_patch_rows(net->geometry, w.dpatches.data() + i * tokens * stride, stride,
+                               out.data_ptr<float>() + (first + i) * image_size);
+    });
+    return {out.to(grads[0].device()), Tensor()};
+  }
+};
+
+}  // namespace
+
+FrozenNetwork::FrozenNetwork(std::shared_ptr<FrozenBody> body) : body_(std::move(body)) {}
+FrozenNetwork::~FrozenNetwork() = default;
+
+const KernelSet& FrozenNetwork::kernels() const {
+  return *body_->kernels;
+}
+int64_t FrozenNetwork::packed_bytes() const {
+  return body_->packed_bytes();
+}
+int64_t FrozenNetwork::workspace_bytes() const {
+  return body_->largest_workspace();
+}
+
+void FrozenNetwork::check_pixels(const Tensor& pixels) const {
+  check_shape(pixels, {-1, 3, body_->geometry.height, body_->geometry.width}, "pixels");
+}
+
+Tensor FrozenNetwork::logits(const Tensor& pixels) {
+  check_pixels(pixels);
+  if (body_->classes == 0) throw input_error("logits: this network is an encoder without a head");
+  if (!torch::GradMode::is_enabled() || !pixels.requires_grad())
+    return LogitsFunction::run(body_, pixels, nullptr).to(pixels.device());
+  body_->prepare_backward();
+  return LogitsFunction::apply(pixels, body_);
+}
+
+FrozenNetwork::Probabilities FrozenNetwork::perturbed_probabilities(const Perturbed& images,
+                                                                    bool with_gradient) {
+  FrozenBody& net = *body_;
+  const int64_t B = images.keep.size(0), S = images.keep.size(1), K = images.keep.size(2);
+  check_shape(images.pixels, {B, 3, net.geometry.height, net.geometry.width}, "pixels");
+  check_shape(images.reference, {B, 3, net.geometry.height, net.geometry.width}, "reference");
+  check_shape(images.region, {net.geometry.height, net.geometry.width}, "region");
+  check_shape(images.classes, {B}, "classes");
+  if (net.classes == 0) throw input_error("probabilities: this network is an encoder without a head");
+  if (with_gradient) net.prepare_backward();
+  const Tensor pixels = plain_from(images.pixels), reference = plain_from(images.reference),
+               keep = plain_from(images.keep);
+  const Tensor region = images.region.to(torch::kCPU, torch::kInt32).contiguous();
+  const Tensor classes = images.classes.to(torch::kCPU, torch::kInt64).contiguous();
+  if (B > 0 && (classes.min().item<int64_t>() < 0 || classes.max().item<int64_t>() >= net.classes))
+    throw input_error("classes: expected 0..{}, found {}..{}", net.classes - 1, classes.min().item<int64_t>(),
+                      classes.max().item<int64_t>());
+  Probabilities result{torch::empty({B, S}), with_gradient ? torch::empty({B, S, K}) : Tensor()};
+
+  const int64_t size = int64_t{3} * net.geometry.height * net.geometry.width;
+  const auto image_of = [&](const Tensor& stack, int64_t b) {
+    return std::span<const float>(stack.data_ptr<float>() + b * size, static_cast<size_t>(size));
+  };
+  std::vector<std::optional<PatchSource>> sources(B);
+  parallel_for(B, [&](int64_t b, int) {
+    sources[b].emplace(net.geometry, image_of(pixels, b), image_of(reference, b),
+                       std::span<const int32_t>(region.data_ptr<int32_t>(), region.numel()), K);
+  });
+  // One list of B * S perturbed images, cut into chunks wherever it falls.
+  const int64_t total = B * S, chunk = net.chunk_size(total), tokens = net.geometry.tokens();
+  const int64_t stride = rounded_to_strip(net.geometry.columns()),
+                logit_stride = rounded_to_strip(net.classes);
+  const auto keep_of = [&](int64_t i) {
+    return std::span<const float>(keep.data_ptr<float>() + i * K, static_cast<size_t>(K));
+  };
+  parallel_for((total + chunk - 1) / chunk, [&](int64_t c, int) {
+    const int64_t first = c * chunk, n = std::min(chunk, total - first);
+    auto w = net.take(chunk, with_gradient);
+    for (int64_t i = 0; i < n; ++i)
+      compose(*net.kernels, *sources[(first + i) / S], keep_of(first + i), i * tokens, w->patches);
+    net.forward(*w, n);
+    for (int64_t i = 0; i < n; ++i) {
+      float* logits = w->logits.data() + i * logit_stride;
+      softmax_rows(*net.kernels, 1, net.classes, logits, logit_stride, nullptr);
+      const int64_t target = classes.data_ptr<int64_t>()[(first + i) / S];
+      const float p = logits[target];
+      result.probs.data_ptr<float>()[first + i] = p;
+      if (!with_gradient) continue;
+      float* d = w->dlogits.data() + i * net.classes;  // dp_t / dlogit_c = p_t ([c = t] - p_c)
+      for (int64_t k = 0; k < net.classes; ++k) d[k] = -p * logits[k];
+      d[target] += p;
+    }
+    if (with_gradient) {
+      net.backward(*w, n);
+      for (int64_t i = 0; i < n; ++i)
+        compose_backward(
+            *net.kernels, *sources[(first + i) / S], w->dpatches.data() + i * tokens * stride, stride,
+            std::span<float>(result.gradient.data_ptr<float>() + (first + i) * K, static_cast<size_t>(K)));
+    }
+    net.give_back(std::move(w));
+  });
+  return result;
+}
+
+}  // namespace aha
