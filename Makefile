@@ -26,8 +26,7 @@ build/.packages: scripts/install_packages.sh
 install-packages: build/.packages
 
 bench: build
-	@ninja -C $(BUILD) benchmarks
-	@$(AHA) bench
+	@$(AHA) bench $(BENCH_ARGS)
 
 format:
 	@git ls-files '*.cpp' '*.h' '*.inl' | xargs clang-format -i

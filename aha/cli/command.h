@@ -68,5 +68,6 @@ Command eval_command();
 Command compare_command();
 Command fit_command();
 Command data_command();
+Command bench_command();
 
 }  // namespace aha

@@ -24,6 +24,7 @@ std::vector<Command> commands() {
       compare_command(),
       fit_command(),
       data_command(),
+      bench_command(),
   };
 }
 

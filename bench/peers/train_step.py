@@ -1,4 +1,4 @@
-"""One training step of the AHA objective in plain eager PyTorch: the peer of bench/train_step_bench.cpp.
+"""One training step of the AHA objective in plain eager PyTorch: the peer of `aha bench --only train`.
 
 ViT-Tiny/16 at 224 with random weights as the target and, through four of its blocks, as the encoder; a DPT-like decoder (64 channels); Gumbel-Sinkhorn in the log domain by
 autograd (30 iterations); S soft deletion and S soft insertion images an image; softmax probability of the class; backward to the decoder; AdamW.
@@ -7,7 +7,9 @@ Written the way a PyTorch user would write it, and fast where that is free: tune
 gradient with respect to the masks is taken chunk by chunk), no anomaly mode.
 
     /usr/bin/python3 bench/peers/train_step.py [--batch 8] [--steps 16] [--grid 14] [--repeat 2] [--threads 0]
-Prints one JSON object: milliseconds of the whole step and of its parts.
+Prints one JSON object: milliseconds of the whole step and of its parts. To compare, in the same minute and with the same numbers (row vit_ti_16 of "train"):
+
+    build/release/bin/aha bench --only train --batch-size 8 --json
 """
 import os
 

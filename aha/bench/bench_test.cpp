@@ -1,0 +1,194 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "aha/base/error.h"
+#include "aha/bench/machine.h"
+#include "aha/bench/networks_section.h"
+#include "aha/bench/peak.h"
+#include "aha/bench/problems.h"
+#include "aha/bench/sinkhorn_section.h"
+#include "aha/bench/subject.h"
+#include "aha/bench/timing.h"
+
+namespace aha {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+template <class Call>
+std::string refusal(const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInput);
+    return error.what();
+  }
+  return "";
+}
+
+constexpr const char* kProblems =
+    "# rows\n"
+    "\n"
+    "1 2.5   two words # a remark\n"
+    "long 3 4\n";
+
+TEST(Problems, NumbersComeFirstThenWords) {
+  const auto problems = problems_from_text(kProblems, "x.txt", 2, false);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_THAT(problems[0].sizes, ElementsAre(1, 2.5));
+  EXPECT_EQ(problems[0].words.substr(0, 9), "two words");
+}
+
+TEST(Problems, LongOnesAreGivenOnlyWhereAskedFor) {
+  const auto problems = problems_from_text(kProblems, "x.txt", 2, true);
+  ASSERT_EQ(problems.size(), 2u);
+  EXPECT_THAT(problems[1].sizes, ElementsAre(3, 4));
+}
+
+TEST(Problems, ALineWithTooFewNumbersIsNamed) {
+  const auto why = refusal([] { problems_from_text("1 x\n", "x.txt", 2, false); });
+  EXPECT_THAT(why, HasSubstr("x.txt: expected 2 numbers, found '1 x'"));
+}
+
+TEST(Problems, TheTreesOwnListsAreWellFormed) {
+  const std::pair<const char*, int> sections[] = {{"gemm", 3},     {"attention", 4}, {"networks", 1},
+                                                  {"sinkhorn", 3}, {"train", 3},     {"refine", 3},
+                                                  {"eval", 2}};
+  for (const auto& [section, count] : sections) {
+    const auto usual = problems_of(section, count, false), all = problems_of(section, count, true);
+    EXPECT_FALSE(usual.empty()) << section;
+    EXPECT_GT(all.size(), usual.size()) << section;
+  }
+}
+
+TEST(Timing, EveryPieceRunsAsOftenAsTheOthersAndAtLeastAsOftenAsAsked) {
+  int first = 0, second = 0;
+  const auto best = best_ms_each({[&] { ++first; }, [&] { ++second; }}, TimeKind::kWall, {0, 4}, Context{});
+  EXPECT_EQ(first, 4);
+  EXPECT_EQ(second, 4);
+  EXPECT_EQ(best.size(), 2u);
+  EXPECT_GE(best[0], 0);
+}
+
+TEST(Timing, MoreWorkTakesLonger) {
+  volatile double sum = 0;
+  const auto work = [&](int n) {
+    for (int i = 0; i < n; ++i) sum = sum + std::sqrt(static_cast<double>(i));
+  };
+  const auto best =
+      best_ms_each({[&] { work(10000); }, [&] { work(1000000); }}, TimeKind::kThreadCpu, {0, 5}, Context{});
+  EXPECT_GT(best[1], 10 * best[0]);  // a hundred times as much
+}
+
+TEST(Timing, ACancelledMeasurementStops) {
+  Context context;
+  context.cancel->cancel();
+  EXPECT_THROW(best_ms([] {}, TimeKind::kWall, {}, context), Error);
+}
+
+TEST(Timing, PeakMemoryIsWhatWasTouchedAtOnce) {
+  constexpr size_t kBytes = 64 << 20;
+  const auto touch = [] {
+    std::vector<char> block(kBytes);
+    std::memset(block.data(), 1, kBytes);
+    volatile char sink = block[kBytes / 2];
+    (void)sink;
+  };
+  touch();  // freed memory that the process keeps must not hide the next block
+  const auto once = peak_mb(touch);
+  if (!once) GTEST_SKIP() << "/proc does not tell";
+  const auto twice = peak_mb([&] {
+    touch();
+    touch();
+  });
+  EXPECT_NEAR(*once, 64, 4);
+  EXPECT_NEAR(*twice, 64, 4);
+}
+
+TEST(Peak, EveryLevelOfThisMachineIsFasterThanPlainCode) {
+  const Repeats repeats{0.02, 3};
+  const double plain = peak_gflops(Isa::kReference, repeats, Context{});
+  EXPECT_GT(plain, 0);
+  for (const Isa isa : {Isa::kAvx2, Isa::kAvx512, Isa::kAmx})
+    if (isa <= present_isa().isa) {
+      EXPECT_GT(peak_gflops(isa, repeats, Context{}), 2 * plain) << name_of(isa);
+    }
+}
+
+TEST(Peak, ALevelThatIsNotHereIsRefused) {
+  if (present_isa().isa == Isa::kAmx) GTEST_SKIP() << "this machine has every level";
+  EXPECT_THAT(refusal([] { peak_gflops(Isa::kAmx, {}, Context{}); }), HasSubstr("available up to"));
+}
+
+TEST(Machine, SaysWhatWasChosen) {
+  const auto json = json_from(this_machine());
+  EXPECT_GE(json["cores"].get<int>(), 1);
+  EXPECT_GE(json["threads"].get<int>(), 1);
+  EXPECT_FALSE(json["kernels"]["f32"].get<std::string>().empty());
+  EXPECT_THAT(text_from(this_machine()), HasSubstr(json["isa"].get<std::string>()));
+}
+
+class SubjectOf : public testing::TestWithParam<const char*> {};
+
+TEST_P(SubjectOf, IsTheSameNetworkOnBothSides) {
+  const Subject subject = make_subject(GetParam(), Context{});
+  torch::manual_seed(3);
+  const Tensor pixels = torch::rand({2, 3, subject.size, subject.size});
+  const torch::NoGradGuard no_grad;
+  const Tensor own = subject.forward(pixels), eager = subject.eager_forward(pixels);
+  EXPECT_LT((own - eager).norm().item<double>(), 1e-4 * eager.norm().item<double>());
+  if (subject.eager) {
+    EXPECT_TRUE(torch::equal(subject.eager->logits(pixels), eager));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Bench, SubjectOf,
+                         testing::Values("vit_mini_4", "vit_mini_4:depth=2:classes=7",
+                                         "convnext_mini:depths=1,1,1", "dino_vits16"));
+
+TEST(Subject, AnUnknownSizeIsRefused) {
+  EXPECT_THAT(refusal([] { make_subject("vit_mini_4:dept=2", Context{}); }), HasSubstr("depth"));
+}
+
+TEST(Networks, FiguresSurviveJson) {
+  const NetworkFigures figures{1.25, 3.5, 17.0};
+  const auto back = network_figures_from_json(nlohmann::json(json_from(figures)));
+  EXPECT_EQ(back.forward_ms, 1.25);
+  EXPECT_EQ(back.forward_backward_ms, 3.5);
+  EXPECT_EQ(back.memory_mb, 17.0);
+  const auto encoder = network_figures_from_json({{"forward_ms", 2.0}});
+  EXPECT_FALSE(encoder.forward_backward_ms);
+}
+
+TEST(Networks, AnUnknownOneIsRefusedWithTheNamesThereAre) {
+  NetworkBenchOptions options;
+  options.network = "vit5";
+  EXPECT_THAT(refusal([&] { bench_networks(options, Context{}); }), HasSubstr("vit4"));
+}
+
+TEST(Networks, TheTableShowsHowMuchLongerThePeerTakes) {
+  NetworkRow row;
+  row.name = "n";
+  row.figures = {2, 4, 10};
+  row.peer = NetworkFigures{6, 20, 30};
+  const auto table = table_from(std::vector{row});
+  EXPECT_THAT(table, HasSubstr("3.00x"));
+  EXPECT_THAT(table, HasSubstr("5.00x"));
+}
+
+TEST(SinkhornBench, TheFusedPathNeedsLessTimeAndMemoryThanAutograd) {
+  for (const auto& row : bench_sinkhorn({.seconds = 0}, Context{})) {
+    EXPECT_LT(row.ms, row.reference_ms) << row.K;
+    EXPECT_GT(row.memory_mb, 0);
+    if (row.reference_memory_mb && row.K > 100) {
+      EXPECT_LT(row.memory_mb, *row.reference_memory_mb) << row.K;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace aha

@@ -1,0 +1,16 @@
+// What one core can multiply at most: multiply-adds whose operands never leave the registers, measured here
+// and now, because clock rates depend on the machine, its neighbours and the instructions themselves.
+//
+// Tiles count the products of bf16 numbers; the exact set (two bf16 numbers a float32, three products) can
+// therefore reach a third of it.
+#pragma once
+
+#include "aha/bench/timing.h"
+#include "aha/kernels/cpu.h"
+
+namespace aha {
+
+// GFLOP/s of one core at this level, which must be present (kernels/cpu.h); a product and a sum are two.
+double peak_gflops(Isa isa, const Repeats& repeats, const Context& context);
+
+}  // namespace aha

@@ -1,0 +1,25 @@
+// What is measured, as data: bench/problems/SECTION.txt, one problem a line.
+//
+// "#" begins a remark, "long" a problem that is measured only where a long list was asked for. Then come the
+// numbers, then words. Folder: the environment's AHA_PROBLEMS, else share/aha/problems beside the program's
+// bin, else bench/problems in the source tree.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace aha {
+
+struct Problem {
+  std::vector<double> sizes;
+  std::string words;  // the rest of the line
+};
+
+// `count` numbers a line; a line with fewer is an input error that names it.
+std::vector<Problem> problems_of(const std::string& section, int count, bool with_long);
+
+// The same from text; `where` opens the message of a refusal.
+std::vector<Problem> problems_from_text(const std::string& text, const std::string& where, int count,
+                                        bool with_long);
+
+}  // namespace aha

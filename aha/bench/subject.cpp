@@ -1,0 +1,74 @@
+#include "aha/bench/subject.h"
+
+#include "aha/models/catalog.h"
+#include "aha/models/vit_encoder.h"
+#include "aha/nn/state.h"
+
+namespace aha {
+namespace {
+
+template <class Network>
+void fill_classifier(Subject& subject, Network network, ClassifierInfo info, const Context& context) {
+  subject.target = classifier_from_network(network, info, context);
+  if constexpr (std::is_same_v<Network, Vit>)
+    subject.eager = std::make_unique<VitClassifier>(network, info);
+  else
+    subject.eager = std::make_unique<ConvNextClassifier>(network, info);
+  subject.forward = [target = subject.target.get()](const Tensor& x) { return target->logits(x); };
+  subject.on_engine = [target = subject.target.get()] { return target->engine() != nullptr; };
+  subject.eager_forward = [network, input = info.input](const Tensor& x) mutable {
+    return network->forward(normalised(x, input));
+  };
+}
+
+void fill_encoder(Subject& subject, Vit network, const InputSpec& input) {
+  EncoderInfo info;
+  info.normed = true;
+  info.mean = input.mean;
+  info.std = input.std;
+  std::shared_ptr<Encoder> encoder = encoder_from_vit(network, info);
+  subject.forward = [encoder](const Tensor& x) { return encoder->features(x).back(); };
+  subject.eager_forward = [network, input](const Tensor& x) mutable {
+    return network->intermediate(normalised(x, input), default_blocks(network->config.depth), true).back();
+  };
+  subject.on_engine = [] { return false; };
+  subject.differentiable = false;
+}
+
+template <class Network, class Config>
+Network frozen_network(const Config& config) {
+  Network network(config);
+  network->initialise(1);
+  freeze(*network);
+  return network;
+}
+
+}  // namespace
+
+Subject make_subject(const std::string& spec, const Context& context) {
+  const size_t colon = std::min(spec.find(':'), spec.size());
+  const Architecture& architecture = architecture_named(spec.substr(0, colon));
+  auto config = architecture.config;
+  if (colon < spec.size())
+    std::visit([&](auto& c) { set_all_from_spec(fields(c), spec.substr(colon + 1), spec); }, config);
+  ClassifierInfo info;
+  info.name = info.architecture = architecture.name;
+  std::visit([&](const auto& c) { info.classes = c.classes; }, config);
+  const bool encoder = architecture.kind == "encoder";
+  const int image_size = std::visit([](const auto& c) { return c.image_size; }, config);
+  info.input = default_input(architecture, "", encoder ? 224 : image_size);
+  Subject subject;
+  subject.size = info.input.size;
+  if (const auto* vit = std::get_if<VitConfig>(&config)) {
+    const auto network = frozen_network<Vit>(*vit);
+    if (encoder)
+      fill_encoder(subject, network, info.input);
+    else
+      fill_classifier(subject, network, info, context);
+  } else {
+    fill_classifier(subject, frozen_network<ConvNext>(std::get<ConvNextConfig>(config)), info, context);
+  }
+  return subject;
+}
+
+}  // namespace aha

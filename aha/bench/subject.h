@@ -1,0 +1,27 @@
+// Networks to be measured, with random weights: speed does not depend on them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "aha/models/classifier.h"
+
+namespace aha {
+
+struct Subject {
+  int size = 224;  // side of the input in pixels
+  // As the product runs it, and on libtorch alone; null for an encoder.
+  std::unique_ptr<Classifier> target, eager;
+  // pixels (B, 3, size, size) in [0, 1] -> logits, or the last level of an encoder's features
+  std::function<Tensor(const Tensor&)> forward, eager_forward;
+  // Whether `forward` runs on our own kernels. Asking makes the engine where it is not there yet.
+  std::function<bool()> on_engine;
+  bool differentiable = true;  // in the pixels; not an encoder
+};
+
+// "vit_b_16", or with changed sizes "convnext_mini:depths=1,3,1": a known architecture. Both forms share
+// their weights.
+Subject make_subject(const std::string& spec, const Context& context);
+
+}  // namespace aha
