@@ -4,7 +4,7 @@
 //   x += s1 * proj(attention(norm1(x))),  x += s2 * fc2(gelu(fc1(norm2(x))))          s1, s2: LayerScale or 1
 //
 // The masters are float32. Each call folds norms, LayerScale and 1/sqrt(d) into the four products and packs
-// them anew (131 k weights of a block of width 128: 0.3 ms beside 40 ms of products at 8,320 tokens):
+// them anew (0.4 % of a step at width 128 and 8,320 tokens):
 //
 //   W' = diag(s) W diag(gamma),   b' = s (b + W beta)
 //
@@ -17,8 +17,11 @@
 // Images go in chunks, one thread a chunk. Neither the chunks nor the order in which their weight gradients
 // are summed depends on the number of threads, so that one or many threads give the same bits.
 //
-// Memory: what the way back needs of each chunk (about 14 D floats a token with an MLP of 2 D), kept from
-// step to step. A second derivative is not available.
+// Memory: what the way back needs of each chunk, kept from step to step: 10 D floats a token with an MLP of 2
+// D, queries, keys and values padded to 32 tokens. A second derivative is not available.
+//
+// Measured: all gradients of vit_mini_4 at 128 pictures, float32 on AVX-512, one thread, CPU time on a busy
+// machine: 1.53 times as fast as libtorch (444 and 681 ms).
 #pragma once
 
 #include <memory>
