@@ -150,7 +150,7 @@ void start_compute(const Context& context) {
   if (!at::hasCUDA())
     throw input_error("--device {}: this libtorch has no CUDA; available: cpu",
                       text_from_device(context.device));
-  const int present = at::detail::getCUDAHooks().getNumGPUs();
+  const int present = static_cast<int>(torch::cuda::device_count());
   if (context.device.index >= present)
     throw input_error("--device {}: found {} CUDA device(s); available: cpu{}",
                       text_from_device(context.device), present,

@@ -65,11 +65,18 @@ constexpr const char* kParent = "AHA_WORKERS_OF";  // process id of run_workers'
 
 }  // namespace
 
+// What Gloo's and NCCL's groups derive from: since libtorch 2.0 a class of its own.
+#if TORCH_VERSION_MAJOR >= 2
+using Backend = c10d::Backend;
+#else
+using Backend = c10d::ProcessGroup;
+#endif
+
 struct WorkerGroup::Connection {
   c10::intrusive_ptr<c10d::Store> store;
-  c10::intrusive_ptr<c10d::ProcessGroup> gloo, nccl;
+  c10::intrusive_ptr<Backend> gloo, nccl;
 
-  c10d::ProcessGroup& for_tensor(const Tensor& flat) { return flat.is_cuda() && nccl ? *nccl : *gloo; }
+  Backend& for_tensor(const Tensor& flat) { return flat.is_cuda() && nccl ? *nccl : *gloo; }
 };
 
 WorkerGroup::WorkerGroup() = default;

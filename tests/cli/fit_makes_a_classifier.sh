@@ -9,5 +9,5 @@ says "%"
 expect 0 fit $common --max-steps 3 --init run --teacher run --out tuned
 refuses "already holds a run" fit $common --max-steps 6 --out run
 refuses "available" fit --arch vit_mini_9 --data cifar10:sample --out never
-refuses "multiple" fit $common --batch-size 15 --workers 2 --out never
+refuses "only 260" fit --arch vit_mini_8 --data cifar10:sample --holdout 40 --batch-size 500 --out never
 [ ! -e never ] || fail "expected nothing written after a refusal"

@@ -1,4 +1,4 @@
-// Writes what the scripts here work on: a tiny model directory with random weights, two good pictures and two broken ones.
+// Writes what the scripts here work on: tiny model directories with random weights, two good pictures and two broken ones.
 #include <cstdio>
 
 #include "aha/base/error.h"
@@ -10,23 +10,23 @@
 
 namespace {
 
-void write_tiny_model(const std::string& folder) {
+void write_tiny_model(const std::string& folder, int image_size, const std::vector<std::string>& classes) {
   aha::VitConfig config;
-  config.image_size = 32;
+  config.image_size = image_size;
   config.patch = 8;
   config.width = 64;
   config.depth = 2;
   config.heads = 1;
   config.mlp_hidden = 128;
-  config.classes = 5;
+  config.classes = static_cast<int>(classes.size());
   aha::Vit network(config);
   network->initialise(1);
   network->head->weight.set_data(network->head->weight * 20);  // so that classes differ
   aha::ModelCard card;
   card.summary = "a tiny transformer with random weights, for tests";
-  card.classes = {"ant", "bee", "cat", "dog", "elk"};
-  card.input.size = 32;
-  card.input.resize = 32;
+  card.classes = classes;
+  card.input.size = image_size;
+  card.input.resize = image_size;
   aha::save_classifier(folder, network, card);
 }
 
@@ -48,8 +48,10 @@ int main(int argc, char** argv) {
   if (argc != 2) return 2;
   const std::string folder = argv[1];
   try {
-    for (const char* part : {"/tiny", "/good", "/broken"}) aha::make_directories(folder + part);
-    write_tiny_model(folder + "/tiny");
+    for (const char* part : {"/tiny", "/fewer", "/larger", "/good", "/broken"}) aha::make_directories(folder + part);
+    write_tiny_model(folder + "/tiny", 32, {"ant", "bee", "cat", "dog", "elk"});
+    write_tiny_model(folder + "/fewer", 32, {"ant", "bee", "cat"});
+    write_tiny_model(folder + "/larger", 64, {"ant", "bee", "cat", "dog", "elk"});
     write_pictures(folder);
   } catch (const aha::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());

@@ -31,7 +31,11 @@ refuses "already" train $common --max-steps 4 --out whole
 expect 0 train $common --max-steps 4 --out whole --resume
 
 # Wrong pairings say what was expected and found.
-refuses "expected" explain --target "$FIXTURES/other" --explainer whole "$FIXTURES/good/a.png"
+refuses "found $FIXTURES/fewer" explain --target "$FIXTURES/fewer" --explainer whole "$FIXTURES/good/a.png"
+expect 0 train $common --max-steps 2 --encoder "$FIXTURES/fewer" --out independent
+expect 0 explain --target "$FIXTURES/tiny" --explainer independent "$FIXTURES/good/a.png"
+refuses "5 classes" explain --target "$FIXTURES/fewer" --explainer independent "$FIXTURES/good/a.png"
+refuses "32" explain --target "$FIXTURES/larger" --explainer independent "$FIXTURES/good/a.png"
 refuses "expected" explain --target "$FIXTURES/tiny" --explainer "$FIXTURES/tiny" "$FIXTURES/good/a.png"
 refuses "block." train $common --levels stage.0 --out never
 refuses "missing.safetensors" train $common --encoder dinov3_vitl16:missing.safetensors --out never
