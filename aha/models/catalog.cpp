@@ -471,7 +471,7 @@ std::unique_ptr<Encoder> load_encoder(const std::string& spec, const EncoderOpti
   if (const auto* config = std::get_if<VitConfig>(&resolved.config)) {
     auto network = vit_from_weights(resolved.weights, *config);
     network->to(torch_device(context));
-    return encoder_from_vit(network, std::move(info), blocks_from_levels(options.levels));
+    return encoder_from_vit(network, std::move(info), blocks_from_levels(options.levels), context.precision);
   }
   auto levels =
       options.levels.empty() ? default_stages(std::get<ConvNextConfig>(resolved.config)) : options.levels;

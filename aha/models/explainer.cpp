@@ -1,9 +1,11 @@
 #include "aha/models/explainer.h"
 
+#include <charconv>
 #include <cmath>
 
 #include "aha/base/error.h"
 #include "aha/models/vit_encoder.h"
+#include "aha/models/vit_engine.h"
 
 namespace aha {
 namespace {
@@ -34,6 +36,19 @@ Tensor map_from_tap(const Tensor& tap, const std::string& name, int prefix) {
   return map_from_tokens(name == "patch_embed" ? tap : tap.slice(1, prefix), name);
 }
 
+// N of every tap "block.N"; nothing if a tap is of another kind.
+std::optional<std::vector<int>> blocks_of(const std::vector<std::string>& taps) {
+  std::vector<int> blocks;
+  for (const auto& tap : taps) {
+    int block = 0;
+    const auto* end = tap.data() + tap.size();
+    if (!tap.starts_with("block.") || std::from_chars(tap.data() + 6, end, block).ptr != end)
+      return std::nullopt;
+    blocks.push_back(block);
+  }
+  return blocks;
+}
+
 class TapEncoder : public Encoder {
  public:
   TapEncoder(std::shared_ptr<Classifier> network, std::vector<std::string> levels, EncoderInfo info)
@@ -46,12 +61,12 @@ class TapEncoder : public Encoder {
       throw input_error("encoder {}: {} cannot be looked into; give an encoder model instead", info_.name,
                         network_->info().name);
     Taps(wanted_).check(network_->tap_names(), network_->info().name);
+    blocks_ = blocks_of(wanted_);
   }
 
   std::vector<Tensor> features(const Tensor& pixels) override {
     const torch::NoGradGuard no_grad;
-    Taps taps(wanted_);
-    network_->logits(pixels, &taps);
+    const Taps taps = seen(pixels);
     std::vector<Tensor> maps;
     for (const auto& level : info_.levels) {
       std::vector<Tensor> parts;
@@ -63,14 +78,30 @@ class TapEncoder : public Encoder {
   }
 
  private:
+  // The tokens after whole blocks come from the fast engine where there is one.
+  Taps seen(const Tensor& pixels) {
+    Taps taps(wanted_);
+    const int64_t size = network_->info().input.size;
+    const bool whole_blocks =
+        blocks_ && pixels.is_cpu() && pixels.size(2) == size && pixels.size(3) == size;
+    if (auto* engine = whole_blocks ? dynamic_cast<FrozenVit*>(network_->engine()) : nullptr) {
+      const auto tokens = engine->tokens_after(pixels, *blocks_);
+      for (size_t i = 0; i < wanted_.size(); ++i) taps.offer(wanted_[i], tokens[i]);
+    } else {
+      network_->logits(pixels, &taps);
+    }
+    return taps;
+  }
+
   std::shared_ptr<Classifier> network_;
   std::vector<std::string> wanted_;
+  std::optional<std::vector<int>> blocks_;
 };
 
 class VitEncoder : public Encoder {
  public:
-  VitEncoder(Vit network, EncoderInfo info, std::vector<int> blocks)
-      : network_(std::move(network)), blocks_(std::move(blocks)) {
+  VitEncoder(Vit network, EncoderInfo info, std::vector<int> blocks, std::optional<Precision> engine_precision)
+      : network_(std::move(network)), blocks_(std::move(blocks)), engine_precision_(engine_precision) {
     info_ = std::move(info);
     for (const int block : blocks_)
       if (block < 0 || block >= network_->config.depth)
@@ -83,13 +114,36 @@ class VitEncoder : public Encoder {
 
   std::vector<Tensor> features(const Tensor& pixels) override {
     const torch::NoGradGuard no_grad;
-    return network_->intermediate(normalised(pixels, input_), blocks_, info_.normed);
+    FrozenVit* engine = engine_for(pixels);
+    if (!engine) return network_->intermediate(normalised(pixels, input_), blocks_, info_.normed);
+    std::vector<Tensor> maps;
+    for (const Tensor& tokens : engine->tokens_after(pixels, blocks_)) {
+      const Tensor patches = tokens.slice(1, network_->prefix_tokens());  // (B, N, D)
+      maps.push_back(map_from_tokens(info_.normed ? network_->norm(patches) : patches, info_.name));
+    }
+    return maps;
   }
 
  private:
+  FrozenVit* engine_for(const Tensor& pixels) {
+    const int64_t size = pixels.size(2);
+    if (!engine_precision_ || !pixels.is_cpu() || pixels.size(3) != size || (engine_ && input_.size != size))
+      return nullptr;
+    if (engine_) return engine_.get();
+    input_.size = static_cast<int>(size);
+    if (!engine_fits(network_->config, input_)) return nullptr;
+    FrozenVitWeights weights = frozen_weights_from(network_, input_);
+    weights.head_weight.clear();  // only tokens will be asked for
+    weights.head_bias.clear();
+    engine_ = std::make_unique<FrozenVit>(weights, *engine_precision_);
+    return engine_.get();
+  }
+
   Vit network_;
   std::vector<int> blocks_;
-  InputSpec input_;
+  std::optional<Precision> engine_precision_;
+  InputSpec input_;  // its size is the engine's
+  std::unique_ptr<FrozenVit> engine_;
 };
 
 }  // namespace
@@ -110,9 +164,11 @@ std::unique_ptr<Encoder> encoder_from_classifier(std::shared_ptr<Classifier> net
   return std::make_unique<TapEncoder>(std::move(network), std::move(levels), std::move(info));
 }
 
-std::unique_ptr<Encoder> encoder_from_vit(Vit network, EncoderInfo info, std::vector<int> blocks) {
+std::unique_ptr<Encoder> encoder_from_vit(Vit network, EncoderInfo info, std::vector<int> blocks,
+                                          std::optional<Precision> engine_precision) {
   if (blocks.empty()) blocks = default_blocks(network->config.depth);
-  return std::make_unique<VitEncoder>(std::move(network), std::move(info), std::move(blocks));
+  return std::make_unique<VitEncoder>(std::move(network), std::move(info), std::move(blocks),
+                                      engine_precision);
 }
 
 std::vector<int> default_blocks(int depth) {

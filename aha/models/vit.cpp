@@ -182,10 +182,11 @@ Tensor VitImpl::embed(const Tensor& x, Taps* taps) {
   return torch::cat(parts, 1);  // (B, T, D)
 }
 
-Tensor VitImpl::run_blocks(Tensor tokens, const RopeTable* rope, Taps* taps) {
+Tensor VitImpl::run_blocks(Tensor tokens, const RopeTable* rope, Taps* taps, int64_t first_tokens) {
   for (int i = 0; i < config.depth; ++i)
     tokens = blocks[i]->as<TransformerBlock>()->forward(tokens, rope, taps,
-                                                        taps ? "block." + std::to_string(i) : std::string());
+                                                        taps ? "block." + std::to_string(i) : std::string(),
+                                                        i + 1 == config.depth ? first_tokens : 0);
   return tokens;
 }
 
@@ -205,14 +206,16 @@ Tensor VitImpl::classify(const Tensor& tokens) {
 }
 
 Tensor VitImpl::forward(const Tensor& x, Taps* taps) {
-  return classify(tokens(x, taps));
+  if (taps) return classify(tokens(x, taps));
+  const auto table = rope_for(x);
+  return classify(norm(run_blocks(embed(x), table ? &*table : nullptr, nullptr, class_tokens())));
 }
 
 Tensor VitImpl::forward_tokens(const Tensor& tokens, Taps* taps) {
   if (config.rope)
     throw input_error("a vision transformer with rotary positions cannot run on a part of its tokens");
   check_shape(tokens, {-1, -1, config.width}, "tokens");
-  const auto normed = norm(run_blocks(tokens, nullptr, taps));
+  const auto normed = norm(run_blocks(tokens, nullptr, taps, taps ? 0 : class_tokens()));
   if (taps) taps->offer("norm", normed);
   return classify(normed);
 }
@@ -254,6 +257,10 @@ void VitImpl::initialise(uint64_t seed) {
   patch_embed->proj->bias.zero_();
 }
 
+void VitImpl::set_precision(Precision precision) {
+  for (auto& block : *blocks) block->as<TransformerBlock>()->set_precision(precision);
+}
+
 Vit vit_from_weights(const CanonicalWeights& weights, const VitConfig& config) {
   auto table = weights.table;
   Vit network(config);
@@ -276,7 +283,8 @@ VitClassifier::VitClassifier(Vit network, ClassifierInfo info, std::optional<Pre
 VitClassifier::~VitClassifier() = default;
 
 FrozenVit* VitClassifier::engine() {
-  if (!engine_precision_ || !network_->cls_token.is_cpu() || !engine_fits(network_->config)) return nullptr;
+  if (!engine_precision_ || !network_->cls_token.is_cpu() || !engine_fits(network_->config, info_.input))
+    return nullptr;
   if (!engine_) engine_ = std::make_unique<FrozenVit>(frozen_weights_from(network_, info_.input), *engine_precision_);
   return engine_.get();
 }

@@ -67,6 +67,8 @@ struct VitImpl : torch::nn::Cloneable<VitImpl> {
   // Truncated normal of std 0.02 for every matrix and table, zero biases; the same seed gives the same
   // numbers.
   void initialise(uint64_t seed);
+  // Of the blocks' products while they learn on the CPU (nn/trainable_block.h).
+  void set_precision(Precision precision);
 
   VitConfig config;
   PatchEmbed patch_embed{nullptr};
@@ -78,7 +80,9 @@ struct VitImpl : torch::nn::Cloneable<VitImpl> {
 
  private:
   Tensor positions(int64_t h, int64_t w) const;  // (1, rows, D) for this grid
-  Tensor run_blocks(Tensor tokens, const RopeTable* rope, Taps* taps);
+  // The last block gives its first `first_tokens` tokens; 0 = all.
+  Tensor run_blocks(Tensor tokens, const RopeTable* rope, Taps* taps, int64_t first_tokens = 0);
+  int64_t class_tokens() const { return config.distilled ? 2 : 1; }
   std::optional<RopeTable> rope_for(const Tensor& x);
 };
 TORCH_MODULE(Vit);

@@ -2,14 +2,15 @@
 
 namespace aha {
 
-bool engine_fits(const VitConfig& c) {
-  return !c.swiglu && c.depth >= 2 && c.width % 32 == 0 && c.width / c.heads % 32 == 0;
+bool engine_fits(const VitConfig& c, const InputSpec& input) {
+  return !c.swiglu && c.depth >= 2 && c.width % 32 == 0 && c.width / c.heads % 32 == 0 &&
+         input.size % c.patch == 0;
 }
 
 FrozenVitWeights frozen_weights_from(Vit& network, const InputSpec& input) {
   const torch::NoGradGuard no_grad;
   FrozenVitWeights w;
-  w.height = w.width = input.size / network->config.patch * network->config.patch;
+  w.height = w.width = input.size;
   w.patch = network->config.patch;
   w.heads = network->config.heads;
   w.class_tokens = network->config.distilled ? 2 : 1;

@@ -6,8 +6,9 @@
 
 namespace aha {
 
-// The engine has GELU blocks, widths and heads in multiples of 32, and at least two blocks.
-bool engine_fits(const VitConfig& config);
+// The engine has GELU blocks, widths and heads in multiples of 32, at least two blocks, and sees whole
+// patches.
+bool engine_fits(const VitConfig& config, const InputSpec& input);
 
 // The network's numbers for inputs of this size and normalisation.
 FrozenVitWeights frozen_weights_from(Vit& network, const InputSpec& input);

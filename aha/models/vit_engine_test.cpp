@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "aha/base/parallel.h"
+#include "aha/models/vit_encoder.h"
+#include "aha/nn/state.h"
 
 namespace aha {
 namespace {
@@ -19,6 +21,15 @@ VitConfig small_config() {
   return c;
 }
 
+VitConfig dinov3_like() {
+  VitConfig c = small_config();
+  c.rope = true;
+  c.registers = 4;
+  c.layer_scale = true;
+  c.classes = 0;
+  return c;
+}
+
 // Random everything, norms and biases too, so that folding them wrongly shows.
 Vit random_network(const VitConfig& config) {
   Vit network(config);
@@ -32,7 +43,7 @@ Vit random_network(const VitConfig& config) {
     if (item.key().ends_with("bias")) p.copy_(0.2 * torch::randn_like(p));
     if (item.key().ends_with("gamma")) p.copy_(0.5 + 0.2 * torch::randn_like(p));
   }
-  network->eval();
+  freeze(*network);  // one that learns would not run on libtorch
   return network;
 }
 
@@ -92,11 +103,7 @@ TEST(Engine, AnyThreadsAndAnySplitGiveTheSameBits) {
 }
 
 TEST(Engine, TokensAfterBlocksEqualLibtorchsTaps) {
-  VitConfig config = small_config();
-  config.rope = true;
-  config.registers = 4;
-  config.layer_scale = true;
-  config.classes = 0;
+  const VitConfig config = dinov3_like();
   Vit network = random_network(config);
   const InputSpec input = input_of(config);
   FrozenVit engine(frozen_weights_from(network, input), Precision::kF32);
@@ -107,6 +114,50 @@ TEST(Engine, TokensAfterBlocksEqualLibtorchsTaps) {
   const auto found = engine.tokens_after(pixels, {0, 2});
   EXPECT_LT(relative(found[0], taps.at("block.0")), kExact);
   EXPECT_LT(relative(found[1], taps.at("block.2")), kExact);
+}
+
+TEST(Engine, AnEncoderGivesLibtorchsFeatures) {
+  Vit network = random_network(dinov3_like());
+  torch::manual_seed(6);
+  const Tensor pixels = torch::rand({5, 3, 32, 32});
+  for (const bool normed : {false, true}) {
+    EncoderInfo info;
+    info.name = "small";
+    info.normed = normed;
+    const auto plain = encoder_from_vit(network, info, {0, 1}), fast = encoder_from_vit(network, info, {0, 1}, Precision::kF32);
+    const auto expected = plain->features(pixels), found = fast->features(pixels);
+    ASSERT_EQ(found.size(), 2u);
+    for (size_t k = 0; k < 2; ++k) {
+      EXPECT_EQ(found[k].sizes(), (std::vector<int64_t>{5, 64, 4, 4}));
+      EXPECT_LT(relative(found[k], expected[k]), kExact);
+      EXPECT_FALSE(torch::equal(found[k], expected[k])) << "the engine did not run";
+    }
+    // Another size than the engine was made for.
+    const Tensor larger = torch::rand({1, 3, 40, 48});
+    EXPECT_TRUE(torch::equal(fast->features(larger)[1], plain->features(larger)[1]));
+  }
+}
+
+TEST(Engine, ATargetGivesItsOwnTokens) {
+  Vit network = random_network(small_config());
+  ClassifierInfo info;
+  info.name = "small";
+  info.input = input_of(small_config());
+  VitClassifier plain(network, info), fast(network, info, Precision::kF32);
+  torch::manual_seed(8);
+  const Tensor pixels = torch::rand({3, 3, 32, 32});
+  const auto features = [&](Classifier& target, std::vector<std::string> levels) {
+    return encoder_from_target(target, std::move(levels))->features(pixels);
+  };
+  // The second level joins two taps, the last block is whole: every token is wanted.
+  const std::vector<std::string> tokens = {"block.0", "block.2+block.1"};
+  const auto expected = features(plain, tokens), found = features(fast, tokens);
+  for (size_t k = 0; k < 2; ++k) {
+    EXPECT_LT(relative(found[k], expected[k]), kExact);
+    EXPECT_FALSE(torch::equal(found[k], expected[k])) << "the engine did not run";
+  }
+  const std::vector<std::string> inside = {"block.0+block.0.attention"};
+  EXPECT_TRUE(torch::equal(features(fast, inside)[0], features(plain, inside)[0]));
 }
 
 TEST(Engine, PerturbedProbabilitiesAndTheirGradientEqualTheLongWay) {

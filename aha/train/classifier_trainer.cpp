@@ -67,6 +67,9 @@ class Student {
   void save(const std::string& directory, const ModelCard& card) {
     std::visit([&](auto& network) { save_classifier(directory, network, card); }, network_);
   }
+  void set_precision(Precision precision) {
+    if (auto* vit = std::get_if<Vit>(&network_)) (*vit)->set_precision(precision);
+  }
   int image_size() const { return image_size_; }
 
  private:
@@ -283,6 +286,7 @@ FitReport fit(const FitOptions& given, WorkerGroup& group, const Context& given_
   if (!options.init.empty() && student.take(weights_of(options.init, context)) == 0)
     throw input_error("--init {}: none of its tensors fits {}", options.init, options.arch);
   student.module().to(torch_device(context));
+  student.set_precision(context.precision);
   const InputSpec input = input_of(options, student.image_size());
   ClassifierTask task(options, *data, student, input, context);
 
