@@ -446,7 +446,7 @@ std::unique_ptr<Classifier> classifier_from_network(Vit network, ClassifierInfo 
 std::unique_ptr<Classifier> classifier_from_network(ConvNext network, ClassifierInfo info,
                                                     const Context& context) {
   network->to(torch_device(context));
-  return std::make_unique<ConvNextClassifier>(network, std::move(info));
+  return std::make_unique<ConvNextClassifier>(network, std::move(info), context.precision);
 }
 
 std::unique_ptr<Classifier> load_classifier(const std::string& spec, const LoadOptions& options,

@@ -17,7 +17,7 @@
 
 namespace aha {
 
-class FrozenVit;
+class FrozenNetwork;
 
 enum class ResizeRule { kShortSide, kStretch, kNone };
 
@@ -68,8 +68,8 @@ class Classifier {
   // The rows of the last linear layer, (C, D); undefined where they are not known.
   virtual Tensor class_rows() const { return {}; }
 
-  // The fast engine of this network on the CPU (nn/frozen_vit.h); null where there is none.
-  virtual FrozenVit* engine() { return nullptr; }
+  // The fast engine of this network on the CPU (nn/frozen_network.h); null where there is none.
+  virtual FrozenNetwork* engine() { return nullptr; }
 
  protected:
   ClassifierInfo info_;

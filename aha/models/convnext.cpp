@@ -1,6 +1,7 @@
 #include "aha/models/convnext.h"
 
 #include "aha/base/error.h"
+#include "aha/models/convnext_engine.h"
 #include "aha/nn/state.h"
 
 namespace aha {
@@ -141,12 +142,24 @@ ConvNext convnext_from_weights(const CanonicalWeights& weights, const ConvNextCo
   return network;
 }
 
-ConvNextClassifier::ConvNextClassifier(ConvNext network, ClassifierInfo info) : network_(std::move(network)) {
+ConvNextClassifier::ConvNextClassifier(ConvNext network, ClassifierInfo info, std::optional<Precision> engine_precision)
+    : network_(std::move(network)), engine_precision_(engine_precision) {
   info_ = std::move(info);
   info_.classes = network_->config.classes;
 }
 
+ConvNextClassifier::~ConvNextClassifier() = default;
+
+FrozenNetwork* ConvNextClassifier::engine() {
+  if (!engine_precision_ || !network_->head->fc->weight.is_cpu() || !engine_fits(network_->config, info_.input)) return nullptr;
+  if (!engine_)
+    engine_ = std::make_unique<FrozenConvNext>(frozen_weights_from(network_, info_.input), *engine_precision_);
+  return engine_.get();
+}
+
 Tensor ConvNextClassifier::logits(const Tensor& pixels, Taps* taps) {
+  if (!taps && pixels.is_cpu() && pixels.size(2) == info_.input.size && pixels.size(3) == info_.input.size)
+    if (FrozenNetwork* fast = engine()) return fast->logits(pixels);
   return network_->forward(normalised(pixels, info_.input), taps);
 }
 

@@ -10,6 +10,7 @@
 #include <torch/nn/modules/container/modulelist.h>
 #include <torch/nn/modules/container/sequential.h>
 
+#include "aha/base/context.h"
 #include "aha/base/options.h"
 #include "aha/models/classifier.h"
 #include "aha/nn/conv_block.h"
@@ -80,14 +81,19 @@ ConvNext convnext_from_weights(const CanonicalWeights& weights, const ConvNextCo
 
 class ConvNextClassifier : public Classifier {
  public:
-  ConvNextClassifier(ConvNext network, ClassifierInfo info);
+  // With a precision, logits without taps run on the fast engine where it fits: for networks whose weights will not change.
+  ConvNextClassifier(ConvNext network, ClassifierInfo info, std::optional<Precision> engine_precision = std::nullopt);
+  ~ConvNextClassifier() override;
   Tensor logits(const Tensor& pixels, Taps* taps = nullptr) override;
   std::vector<std::string> tap_names() const override { return network_->tap_names(); }
   Tensor class_rows() const override { return network_->head->fc->weight; }
+  FrozenNetwork* engine() override;  // made at the first call
   ConvNext& network() { return network_; }
 
  private:
   ConvNext network_;
+  std::optional<Precision> engine_precision_;
+  std::unique_ptr<FrozenNetwork> engine_;
 };
 
 }  // namespace aha

@@ -282,7 +282,7 @@ VitClassifier::VitClassifier(Vit network, ClassifierInfo info, std::optional<Pre
 
 VitClassifier::~VitClassifier() = default;
 
-FrozenVit* VitClassifier::engine() {
+FrozenNetwork* VitClassifier::engine() {
   if (!engine_precision_ || !network_->cls_token.is_cpu() || !engine_fits(network_->config, info_.input))
     return nullptr;
   if (!engine_) engine_ = std::make_unique<FrozenVit>(frozen_weights_from(network_, info_.input), *engine_precision_);
@@ -291,7 +291,7 @@ FrozenVit* VitClassifier::engine() {
 
 Tensor VitClassifier::logits(const Tensor& pixels, Taps* taps) {
   if (!taps && pixels.is_cpu() && pixels.size(2) == info_.input.size && pixels.size(3) == info_.input.size)
-    if (FrozenVit* fast = engine()) return fast->logits(pixels);
+    if (FrozenNetwork* fast = engine()) return fast->logits(pixels);
   return network_->forward(normalised(pixels, info_.input), taps);
 }
 

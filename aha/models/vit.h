@@ -99,13 +99,13 @@ class VitClassifier : public Classifier {
   std::vector<std::string> tap_names() const override { return network_->tap_names(); }
   int prefix_tokens() const override { return network_->prefix_tokens(); }
   Tensor class_rows() const override { return network_->head->weight; }
-  FrozenVit* engine() override;  // made at the first call
+  FrozenNetwork* engine() override;  // made at the first call
   Vit& network() { return network_; }
 
  private:
   Vit network_;
   std::optional<Precision> engine_precision_;
-  std::unique_ptr<FrozenVit> engine_;
+  std::unique_ptr<FrozenNetwork> engine_;
 };
 
 }  // namespace aha

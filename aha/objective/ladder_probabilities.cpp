@@ -2,7 +2,7 @@
 
 #include <torch/torch.h>
 
-#include "aha/nn/frozen_vit.h"
+#include "aha/nn/frozen_network.h"
 #include "aha/objective/one_thread_each.h"
 
 namespace aha {
@@ -61,7 +61,7 @@ KeptProbabilities by_autograd(Classifier& target, const LadderImages& images, co
 }
 
 KeptProbabilities kept_probabilities(Classifier& target, const LadderImages& images, const Tensor& keep, bool with_gradient) {
-  FrozenVit* engine = images.pixels.is_cpu() ? target.engine() : nullptr;
+  FrozenNetwork* engine = images.pixels.is_cpu() ? target.engine() : nullptr;
   if (!engine) return by_autograd(target, images, keep.cpu(), with_gradient);
   auto found = engine->perturbed_probabilities({images.pixels, images.reference, images.region, keep.detach().contiguous(), images.classes}, with_gradient);
   return {found.probs, found.gradient};
