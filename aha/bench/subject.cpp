@@ -2,6 +2,7 @@
 
 #include "aha/models/catalog.h"
 #include "aha/models/vit_encoder.h"
+#include "aha/models/vit_engine.h"
 #include "aha/nn/state.h"
 
 namespace aha {
@@ -21,17 +22,17 @@ void fill_classifier(Subject& subject, Network network, ClassifierInfo info, con
   };
 }
 
-void fill_encoder(Subject& subject, Vit network, const InputSpec& input) {
+void fill_encoder(Subject& subject, Vit network, const InputSpec& input, const Context& context) {
   EncoderInfo info;
   info.normed = true;
   info.mean = input.mean;
   info.std = input.std;
-  std::shared_ptr<Encoder> encoder = encoder_from_vit(network, info);
+  std::shared_ptr<Encoder> encoder = encoder_from_vit(network, info, {}, context.precision);
   subject.forward = [encoder](const Tensor& x) { return encoder->features(x).back(); };
   subject.eager_forward = [network, input](const Tensor& x) mutable {
     return network->intermediate(normalised(x, input), default_blocks(network->config.depth), true).back();
   };
-  subject.on_engine = [] { return false; };
+  subject.on_engine = [fits = engine_fits(network->config, input)] { return fits; };
   subject.differentiable = false;
 }
 
@@ -62,7 +63,7 @@ Subject make_subject(const std::string& spec, const Context& context) {
   if (const auto* vit = std::get_if<VitConfig>(&config)) {
     const auto network = frozen_network<Vit>(*vit);
     if (encoder)
-      fill_encoder(subject, network, info.input);
+      fill_encoder(subject, network, info.input, context);
     else
       fill_classifier(subject, network, info, context);
   } else {
