@@ -22,6 +22,7 @@ struct KernelSet {
   std::string_view name;
   Isa isa = Isa::kReference;
   Format format = Format::kF32;
+  const KernelSet* exact = nullptr;  // for the few operands that must not be rounded; null = this set is exact
 
   void (*gemm)(int64_t rows, const Activations& x, const PackedWeights& weights,
                const Epilogue& epilogue) = nullptr;
@@ -38,6 +39,10 @@ struct KernelSet {
   void (*compose_backward)(const PatchSource& source, const float* gradient, int64_t stride,
                            float* d_keep) = nullptr;
 };
+
+inline const KernelSet& exact_set_of(const KernelSet& kernels) {
+  return kernels.exact ? *kernels.exact : kernels;
+}
 
 // The best set for this precision at this level or below it. Without tiles, kBf16 gets float32 as well: bf16
 // dot products in vector registers run at half the speed of float32 (105 of 200 GFLOP/s measured).

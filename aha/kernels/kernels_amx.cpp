@@ -13,7 +13,8 @@ struct Amx : TileInstructions {
 
 }  // namespace
 
-constinit const KernelSet kAmxBf16Kernels = tile_kernels<Amx, FormBf16<Amx>>("amx bf16", Isa::kAmx);
 constinit const KernelSet kAmxExactKernels = tile_kernels<Amx, FormBf16Pair<Amx>>("amx exact", Isa::kAmx);
+constinit const KernelSet kAmxBf16Kernels =
+    tile_kernels<Amx, FormBf16<Amx>>("amx bf16", Isa::kAmx, &kAmxExactKernels);
 
 }  // namespace aha

@@ -14,10 +14,11 @@ namespace aha {
 namespace {
 
 template <class Hardware, class Form>
-constexpr KernelSet tile_kernels(std::string_view name, Isa isa) {
+constexpr KernelSet tile_kernels(std::string_view name, Isa isa, const KernelSet* exact = nullptr) {
   return {.name = name,
           .isa = isa,
           .format = Form::kFormat,
+          .exact = exact,
           .gemm = gemm_tiles<Hardware, Form>,
           .attention_forward = attention_forward_tiles<Hardware, Form>,
           .attention_backward = attention_backward_tiles<Hardware, Form>,

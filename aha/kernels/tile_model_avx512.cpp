@@ -72,10 +72,10 @@ struct TileModel {
   static void store_vec(float* p, Vec x) { aha::store(p, x); }
 };
 
-constinit const KernelSet kModelledBf16 =
-    tile_kernels<TileModel, FormBf16<TileModel>>("modelled tiles bf16", Isa::kAvx512);
 constinit const KernelSet kModelledExact =
     tile_kernels<TileModel, FormBf16Pair<TileModel>>("modelled tiles exact", Isa::kAvx512);
+constinit const KernelSet kModelledBf16 =
+    tile_kernels<TileModel, FormBf16<TileModel>>("modelled tiles bf16", Isa::kAvx512, &kModelledExact);
 
 }  // namespace
 

@@ -98,7 +98,7 @@ void FrozenBody::for_chunks(
       // An unperturbed image is one whose reference is itself.
       const std::span<const float> image(in.data_ptr<float>() + (first + i) * size,
                                          static_cast<size_t>(size));
-      compose(*kernels, PatchSource(geometry, image, image, region, 1), kShown, i * geometry.tokens(),
+      compose(pixel_kernels(), PatchSource(geometry, image, image, region, 1), kShown, i * geometry.tokens(),
               w->patches);
     }
     work(w, first, n);

@@ -166,7 +166,7 @@ FrozenConvNext::Body::Workspace::Workspace(const Body& net, int64_t images, bool
   }
   const Stage &first = net.stages.front(), &last = net.stages.back();
   const int64_t R = images * first.pixels(), D = last.width;
-  patches = operand(format, R, net.geometry.columns());
+  patches = operand(net.pixel_kernels().format, R, net.geometry.columns());
   stem_xhat = pieces(first, first.width);
   stem_rstd = floats(R);
   x = floats(most_rows);
@@ -199,7 +199,7 @@ FrozenConvNext::Body::Body(const FrozenConvNextWeights& w, const KernelSet& set)
   geometry.prefix_tokens = 0;
   geometry.mean = w.mean;
   geometry.std = w.std;
-  stem = Product(format, w.stem_weight.flatten(1), w.stem_bias);
+  stem = Product(pixel_kernels().format, w.stem_weight.flatten(1), w.stem_bias);
   stem_affine = Product(format, torch::diag(w.stem_norm_weight.detach()), w.stem_norm_bias);
   for (size_t s = 0; s < w.stages.size(); ++s) {
     const auto& given = w.stages[s];
@@ -269,7 +269,7 @@ void FrozenConvNext::Body::stem_forward(Workspace& w, int64_t images) const {
   const KernelSet& k = *kernels;
   const Stage& stage = stages.front();
   const int64_t D = stage.width;
-  gemm(k, images * stage.pixels(), w.patches, stem.forward, StoreRows{w.rows.data(), D, stem.bias.data()});
+  gemm(pixel_kernels(), images * stage.pixels(), w.patches, stem.forward, StoreRows{w.rows.data(), D, stem.bias.data()});
   for_pieces(stage, images, [&](const Piece& p) {
     layer_norm(k, p.rows, w.rows.data() + p.first_row * D, D, eps, w.stem_xhat[p.index],
                w.stem_rstd.data() + p.first_row);

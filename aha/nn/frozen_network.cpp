@@ -155,7 +155,7 @@ FrozenNetwork::Probabilities FrozenNetwork::perturbed_probabilities(const Pertur
     const int64_t first = c * chunk, n = std::min(chunk, total - first);
     auto w = net.take(chunk, with_gradient);
     for (int64_t i = 0; i < n; ++i)
-      compose(*net.kernels, *sources[(first + i) / S], keep_of(first + i), i * tokens, w->patches);
+      compose(net.pixel_kernels(), *sources[(first + i) / S], keep_of(first + i), i * tokens, w->patches);
     net.forward(*w, n);
     for (int64_t i = 0; i < n; ++i) {
       float* logits = w->logits.data() + i * logit_stride;

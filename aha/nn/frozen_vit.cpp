@@ -28,7 +28,7 @@ struct Saved {
 struct FrozenVit::Body : FrozenBody {
   struct Workspace;
 
-  Body(const FrozenVitWeights& w, Precision precision);
+  Body(const FrozenVitWeights& w, const KernelSet& chosen);
 
   int64_t width, heads, head_width, hidden, class_tokens, tokens;
   float eps;
@@ -93,7 +93,7 @@ FrozenVit::Body::Workspace::Workspace(const Body& net, int64_t images, bool save
   const size_t blocks = net.layers.size();
   for (size_t i = 0; i < (save ? blocks - 1 : 1); ++i) saved.push_back(block_state(net.tokens, R));
   x = floats(R * D);
-  patches = operand(format, R, net.geometry.columns());
+  patches = operand(net.pixel_kernels().format, R, net.geometry.columns());
   context = operand(format, R, D);
   hidden = operand(format, R, F);
   if (net.class_tokens > 0) {
@@ -122,7 +122,7 @@ FrozenVit::Body::Workspace::Workspace(const Body& net, int64_t images, bool save
   }
 }
 
-FrozenVit::Body::Body(const FrozenVitWeights& w, Precision precision) : FrozenBody(best_kernel_set(precision)) {
+FrozenVit::Body::Body(const FrozenVitWeights& w, const KernelSet& chosen) : FrozenBody(chosen) {
   const Format format = kernels->format;
   width = w.patch_weight.size(0);
   heads = w.heads;
@@ -142,7 +142,7 @@ FrozenVit::Body::Body(const FrozenVitWeights& w, Precision precision) : FrozenBo
   // About 1,600 rows a chunk keep the operand of a product in the second-level cache and amortise the weights' way from memory.
   images_a_chunk = std::clamp<int64_t>((1600 + tokens / 2) / tokens, 1, 64);
 
-  patch = Product(format, w.patch_weight, Tensor());
+  patch = Product(pixel_kernels().format, w.patch_weight, Tensor());
   token_table = AlignedBuffer<float>(tokens * width);
   std::ranges::copy(floats_from(w.prefix), token_table.data());
   Tensor table = doubles_from(w.patch_bias).unsqueeze(0).expand({geometry.patches(), width});
@@ -221,7 +221,7 @@ void FrozenVit::Body::run_blocks(Workspace& w, int64_t images, size_t blocks,
                                  const std::function<void(int block, const float* x)>& after_block) const {
   const KernelSet& k = *kernels;
   const int64_t R = images * tokens, D = width;
-  gemm(k, R, w.patches, patch.forward, StoreWithTable{w.x.data(), D, token_table.data(), tokens});
+  gemm(pixel_kernels(), R, w.patches, patch.forward, StoreWithTable{w.x.data(), D, token_table.data(), tokens});
   for (size_t i = 0; i < blocks; ++i) {
     const Layer& layer = layers[i];
     Saved& s = w.saved[w.saving ? i : 0];
@@ -310,7 +310,9 @@ int64_t FrozenVit::Body::packed_bytes() const {
   return bytes;
 }
 
-FrozenVit::FrozenVit(const FrozenVitWeights& weights, Precision precision) : FrozenNetwork(std::make_shared<Body>(weights, precision)) {}
+FrozenVit::FrozenVit(const FrozenVitWeights& weights, Precision precision) : FrozenVit(weights, best_kernel_set(precision)) {}
+
+FrozenVit::FrozenVit(const FrozenVitWeights& weights, const KernelSet& kernels) : FrozenNetwork(std::make_shared<Body>(weights, kernels)) {}
 
 std::vector<Tensor> FrozenVit::tokens_after(const Tensor& pixels, const std::vector<int>& blocks) {
   check_pixels(pixels);

@@ -40,7 +40,8 @@ struct FrozenVitWeights {
 
 class FrozenVit : public FrozenNetwork {
  public:
-  FrozenVit(const FrozenVitWeights& weights, Precision precision);
+  FrozenVit(const FrozenVitWeights& weights, Precision precision);  // on the best kernels of this machine
+  FrozenVit(const FrozenVitWeights& weights, const KernelSet& kernels);
 
   // Tokens after the given blocks (0-based), raw residual stream: each (B, T, D). No gradient.
   std::vector<Tensor> tokens_after(const Tensor& pixels, const std::vector<int>& blocks);

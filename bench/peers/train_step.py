@@ -112,8 +112,7 @@ def main():
     for name, value in (("batch", 8), ("steps", 16), ("grid", 14), ("repeat", 2), ("threads", 0), ("chunk", 32)):
         parser.add_argument("--" + name, type=int, default=value)
     a = parser.parse_args()
-    if a.threads:
-        torch.set_num_threads(a.threads)
+    torch.set_num_threads(a.threads or len(os.sched_getaffinity(0)))  # Debian's torch starts with one
     torch.set_flush_denormal(True)
     torch.manual_seed(0)
     target = Vit().eval().requires_grad_(False)
