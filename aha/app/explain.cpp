@@ -1,6 +1,6 @@
 #include "aha/app/explain.h"
 
-#include <torch/torch.h>
+#include "aha/tensor/torch.h"
 
 #include <algorithm>
 #include <chrono>

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/nn/functional/upsampling.h>
 
 #include "aha/models/testing.h"
 #include "aha/models/testing_checks.h"

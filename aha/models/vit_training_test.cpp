@@ -1,6 +1,9 @@
 // A vision transformer that learns, on the fast kernels and on libtorch.
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/nn/functional.h>
+#include <torch/optim.h>
+
+#include "aha/tensor/torch.h"
 
 #include "aha/base/parallel.h"
 #include "aha/models/vit.h"

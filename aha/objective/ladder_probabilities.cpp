@@ -1,6 +1,6 @@
 #include "aha/objective/ladder_probabilities.h"
 
-#include <torch/torch.h>
+#include "aha/tensor/torch.h"
 
 #include "aha/nn/frozen_network.h"
 #include "aha/objective/one_thread_each.h"

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/nn/functional.h>
+#include <torch/optim.h>
+
+#include "aha/tensor/torch.h"
 
 #include "aha/base/error.h"
 #include "aha/base/parallel.h"

@@ -2,7 +2,7 @@
 
 #include <dlfcn.h>
 #include <omp.h>
-#include <torch/torch.h>
+#include "aha/tensor/torch.h"
 
 #include <mutex>
 

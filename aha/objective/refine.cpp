@@ -1,6 +1,9 @@
 #include "aha/objective/refine.h"
 
-#include <torch/torch.h>
+#include <torch/nn/utils/clip_grad.h>
+#include <torch/optim/adamw.h>
+
+#include "aha/tensor/torch.h"
 
 #include <chrono>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include "aha/objective/step.h"
 
-#include <torch/torch.h>
+#include "aha/tensor/torch.h"
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 #include "aha/objective/terms.h"
 
-#include <torch/torch.h>
+#include "aha/tensor/torch.h"
 
 #include "aha/base/error.h"
 

@@ -1,6 +1,7 @@
 #include "aha/perturb/reference.h"
 
 #include <gtest/gtest.h>
+#include <torch/nn/functional/padding.h>
 
 #include <numeric>
 

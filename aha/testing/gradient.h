@@ -5,7 +5,7 @@
 // 1e-6 is a safe bound for a correct gradient.
 #pragma once
 
-#include <torch/torch.h>
+#include "aha/tensor/torch.h"
 
 #include <functional>
 

@@ -2,7 +2,7 @@
 // the same on every machine.
 #pragma once
 
-#include <torch/torch.h>
+#include "aha/tensor/torch.h"
 
 #include "aha/models/convnext.h"
 #include "aha/models/vit.h"

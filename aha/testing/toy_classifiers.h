@@ -1,7 +1,7 @@
 // Classifiers and pictures whose true pixel importance is known on paper.
 #pragma once
 
-#include <torch/torch.h>
+#include "aha/tensor/torch.h"
 
 #include "aha/base/rng.h"
 #include "aha/data/dataset.h"

@@ -1,6 +1,6 @@
 #include "aha/train/checkpoint.h"
 
-#include <torch/torch.h>
+#include "aha/tensor/torch.h"
 
 #include <filesystem>
 

@@ -1,6 +1,8 @@
 #include "aha/train/classifier_trainer.h"
 
-#include <torch/torch.h>
+#include <torch/nn/functional/loss.h>
+
+#include "aha/tensor/torch.h"
 
 #include <unordered_set>
 

@@ -1,6 +1,6 @@
 #include "aha/train/explainer_trainer.h"
 
-#include <torch/torch.h>
+#include "aha/tensor/torch.h"
 
 #include <unordered_map>
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
-#include <torch/torch.h>
+#include "aha/tensor/torch.h"
 #include <unistd.h>
 
 #include <filesystem>

@@ -1,6 +1,6 @@
 #include "aha/train/optimiser.h"
 
-#include <torch/torch.h>
+#include "aha/tensor/torch.h"
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <torch/torch.h>
+#include <torch/nn/functional.h>
+#include <torch/optim.h>
+
+#include "aha/tensor/torch.h"
 
 #include <cmath>
 #include <filesystem>

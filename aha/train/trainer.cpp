@@ -1,6 +1,6 @@
 #include "aha/train/trainer.h"
 
-#include <torch/torch.h>
+#include "aha/tensor/torch.h"
 
 #include <chrono>
 #include <cmath>

@@ -7,7 +7,7 @@
 #include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <torch/torch.h>
+#include "aha/tensor/torch.h"
 #include <unistd.h>
 
 #include <charconv>
