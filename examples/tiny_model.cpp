@@ -1,5 +1,5 @@
 // Makes what the examples are tried on: OUT/target (a model directory of a tiny ConvNeXt with seeded weights), OUT/explainer (an untrained one for it), OUT/picture.png.
-#include <torch/torch.h>
+#include "aha/tensor/torch.h"
 
 #include "aha/base/files.h"
 #include "aha/base/startup.h"

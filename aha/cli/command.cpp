@@ -1,5 +1,7 @@
 #include "aha/cli/command.h"
 
+#include <CLI/CLI.hpp>
+
 #include <cstdio>
 
 namespace aha {

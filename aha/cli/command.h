@@ -4,7 +4,6 @@
 // same names work on the command line and in the TOML file given by --config; the command line wins.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -12,6 +11,10 @@
 
 #include "aha/base/context.h"
 #include "aha/base/options.h"
+
+namespace CLI {
+class App;
+}
 
 namespace aha {
 

@@ -1,4 +1,5 @@
 // The product's door: a table of commands, and the only place where an error becomes an exit code.
+#include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
 
