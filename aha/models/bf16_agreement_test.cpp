@@ -67,7 +67,7 @@ TEST(Bf16, AgreesWithFloat32OnATrainedTransformer) {
   const auto loaded = load_classifier("vit_ti_16:" + weights, {}, Context());
   auto& classifier = dynamic_cast<VitClassifier&>(*loaded);
   const auto numbers = frozen_weights_from(classifier.network(), classifier.info().input);
-  FrozenVit exact(numbers, Precision::kF32), fast(numbers, modelled_tile_kernels(Format::kBf16));
+  FrozenVit exact(numbers, kernel_set(present_isa().isa, Precision::kF32)), fast(numbers, modelled_tile_kernels(Format::kBf16));
 
   const auto files = photos(wanted("AHA_AGREEMENT_PHOTOS", 40));
   ASSERT_FALSE(files.empty());
