@@ -1,36 +1,20 @@
 #include "aha/app/compare.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 
+#include "aha/app/explain.h"
 #include "aha/base/error.h"
 #include "aha/image/heatmap.h"
 #include "aha/image/read.h"
 #include "aha/image/text.h"
 #include "aha/methods/catalog.h"
-#include "aha/metrics/map_score.h"
-#include "aha/perturb/reference.h"
 #include "aha/tensor/tensor.h"
 
 namespace aha {
 namespace {
 
 constexpr int kTile = 224, kMargin = 8, kLines = 3;
-
-int64_t class_from_text(const std::string& wanted, const ClassifierInfo& info, int64_t predicted) {
-  if (wanted == "predicted") return predicted;
-  int64_t index = -1;
-  const auto [end, code] = std::from_chars(wanted.data(), wanted.data() + wanted.size(), index);
-  if (code == std::errc() && end == wanted.data() + wanted.size()) {
-    if (index < 0 || index >= info.classes)
-      throw input_error("class: expected 0..{}, found {}", info.classes - 1, index);
-    return index;
-  }
-  const auto at = std::find(info.class_names.begin(), info.class_names.end(), wanted);
-  if (at == info.class_names.end()) throw unknown_name_error("class", wanted, info.class_names);
-  return at - info.class_names.begin();
-}
 
 // `tile` into `sheet` with its labels below.
 void place(Image& sheet, int column, int row, const Image& tile, const std::vector<std::string>& labels) {
@@ -74,14 +58,12 @@ Compared compare(const MethodContext& by, const std::string& picture, const std:
   Compared out;
   out.image = picture;
   out.size = info.input.size;
-  out.class_index = static_cast<int>(class_from_text(wanted, info, probs.argmax().item<int64_t>()));
+  out.class_index = wanted == "predicted" ? static_cast<int>(probs.argmax().item<int64_t>()) : class_from_text(wanted, info);
   if (out.class_index < static_cast<int>(info.class_names.size()))
     out.class_name = info.class_names[out.class_index];
   out.probability = probs[out.class_index].item<double>();
 
-  std::vector<Tensor> references;
-  for (const auto kind : {ReferenceKind::kBlack, ReferenceKind::kMean, ReferenceKind::kBlur})
-    references.push_back(reference_image(pixels, kind));
+  const auto references = scoring_references(pixels, info);
   const auto classes =
       torch::full({1}, out.class_index, torch::TensorOptions(torch::kInt64).device(pixels.device()));
   const std::vector<uint64_t> streams = {picture_stream(picture)};

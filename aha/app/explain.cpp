@@ -14,7 +14,6 @@
 #include "aha/image/png.h"
 #include "aha/image/read.h"
 #include "aha/methods/catalog.h"
-#include "aha/metrics/sweep.h"
 #include "aha/objective/step.h"
 
 namespace aha {
@@ -116,25 +115,11 @@ int class_from_text(const std::string& text, const ClassifierInfo& target) {
   throw unknown_name_error("class", text, names);
 }
 
-std::vector<MapScore> score_maps(Classifier& target, const Tensor& pixels, const Tensor& classes, const std::vector<Tensor>& maps, const Context& context) {
-  const int64_t B = pixels.size(0);
-  const std::vector<std::string> kinds = {"black", "mean", "blur"};
-  const SweepOptions paper;
-  std::vector<MapScore> scores(maps.size() * static_cast<size_t>(B));
-  SweepEnds ends{probabilities(target, pixels, context), {}};
-  for (const auto& kind : kinds) {
-    const Tensor reference = reference_images(pixels, std::vector<std::string>(static_cast<size_t>(B), kind), target.info());
-    ends.replaced = probabilities(target, reference, context);
-    for (size_t m = 0; m < maps.size(); ++m) {
-      const auto curves = sweep(target, pixels, reference, hard_order(maps[m], paper.ties).order, classes, ends, paper, context);
-      for (int64_t b = 0; b < B; ++b) {
-        MapScore& score = scores[m * static_cast<size_t>(B) + static_cast<size_t>(b)];
-        score.deletion += deletion_area(curves[b].top, paper.rule) / static_cast<double>(kinds.size());
-        score.insertion += insertion_area(curves[b].bottom, paper.rule) / static_cast<double>(kinds.size());
-      }
-    }
-  }
-  return scores;
+std::vector<Tensor> scoring_references(const Tensor& pixels, const ClassifierInfo& target) {
+  std::vector<Tensor> references;
+  for (const char* kind : {"black", "mean", "blur"})
+    references.push_back(reference_images(pixels, std::vector<std::string>(static_cast<size_t>(pixels.size(0)), kind), target));
+  return references;
 }
 
 void explain(const MethodContext& explained_by, const std::vector<std::string>& pictures, const ExplainOptions& options,
@@ -168,9 +153,12 @@ void explain(const MethodContext& explained_by, const std::vector<std::string>& 
     const auto start = std::chrono::steady_clock::now();
     const Tensor maps = method->maps(pixels, classes.to(pixels.device()), streams, context);  // (B, H, W)
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / static_cast<double>(B);
-    std::vector<MapScore> scores;
-    if (options.score)
-      scores = score_maps(target, pixels, classes, {maps, random->maps(pixels, classes, streams, context)}, context);
+    std::vector<MapScore> scores, floors;
+    if (options.score) {
+      const auto references = scoring_references(pixels, info);
+      scores = score_maps(target, pixels, maps, classes, references, context);
+      floors = score_maps(target, pixels, random->maps(pixels, classes, streams, context), classes, references, context);
+    }
 
     for (int64_t b = 0; b < B; ++b) {
       Explanation e;
@@ -187,7 +175,7 @@ void explain(const MethodContext& explained_by, const std::vector<std::string>& 
       e.seconds = seconds;
       if (options.score) {
         e.score = scores[static_cast<size_t>(b)];
-        e.random = scores[static_cast<size_t>(B + b)];
+        e.random = floors[static_cast<size_t>(b)];
       }
       if (!options.out.empty()) write_files(e, pixels[b], stems[first + b], options);
       each(e);

@@ -12,6 +12,7 @@
 #include "aha/base/context.h"
 #include "aha/image/heatmap.h"
 #include "aha/methods/method.h"
+#include "aha/metrics/map_score.h"
 
 namespace aha {
 
@@ -25,10 +26,6 @@ struct ExplainOptions {
   HeatOptions heat;
 };
 Fields fields(ExplainOptions& options);
-
-struct MapScore {
-  double deletion = 0, insertion = 0;  // areas under the curves, rule auc10, mean over black, mean and blur
-};
 
 struct Explanation {
   std::string image;
@@ -48,8 +45,8 @@ struct Explanation {
 void explain(const MethodContext& explained_by, const std::vector<std::string>& pictures, const ExplainOptions& options,
              const std::function<void(const Explanation&)>& each, const Context& context);
 
-// The deletion and insertion of maps (B, H, W) of pixels (B, 3, H, W) for classes (B).
-std::vector<MapScore> score_maps(Classifier& target, const Tensor& pixels, const Tensor& classes, const std::vector<Tensor>& maps, const Context& context);
+// What a map is scored with: black, the mean colour the target was trained on, and blur, each (B, 3, H, W).
+std::vector<Tensor> scoring_references(const Tensor& pixels, const ClassifierInfo& target);
 
 // The class a user means: an index, or a name of the target's (case and the list's further names after a comma do not matter). Input error that lists near names.
 int class_from_text(const std::string& text, const ClassifierInfo& target);

@@ -13,21 +13,13 @@
 #include "aha/base/rng.h"
 #include "aha/base/stats.h"
 #include "aha/base/startup.h"
+#include "aha/testing/checks.h"
 
 namespace aha {
 namespace {
 
+using checks::message_of;
 using testing::HasSubstr;
-
-template <class Body>
-std::string message_of(Body body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 TEST(Error, UnknownNameSuggestsTheNearestAndListsAll) {
   const std::vector<std::string> names = {"gradcam", "rise", "ig"};

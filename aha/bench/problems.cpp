@@ -1,27 +1,18 @@
 #include "aha/bench/problems.h"
 
-#include <cstdlib>
 #include <filesystem>
-#include <source_location>
 #include <sstream>
 
 #include "aha/base/error.h"
 #include "aha/base/files.h"
+#include "aha/base/shipped.h"
 
 namespace aha {
 namespace {
 
 namespace fs = std::filesystem;
 
-fs::path problems_folder() {
-  if (const char* set = std::getenv("AHA_PROBLEMS")) return set;
-  std::error_code error;
-  const auto installed =
-      fs::read_symlink("/proc/self/exe", error).parent_path().parent_path() / "share" / "aha" / "problems";
-  if (!error && fs::is_directory(installed, error)) return installed;
-  return fs::path(std::source_location::current().file_name()).parent_path().parent_path().parent_path() /
-         "bench" / "problems";
-}
+fs::path problems_folder() { return shipped({"AHA_PROBLEMS", "problems", "bench/problems", "networks.txt"}); }
 
 }  // namespace
 

@@ -23,8 +23,7 @@ struct CompareFlags {
 Fields fields(CompareFlags& f) {
   return fields(f.target)
       .add("methods", f.methods, "methods, NAME:key=value:key=value each (see `aha models`)")
-      .add("explainer", f.explainer,
-           "the model directory of a trained explainer, for the methods that need one")
+      .add("explainer", f.explainer, kExplainerHelp)
       .add("class", f.wanted, "the class that is explained: predicted, an index or a name")
       .add("out", f.out, "folder of STEM.compare.png");
 }
@@ -51,12 +50,11 @@ void print(const Compared& c, const std::string& file) {
 void run(const CompareFlags& flags, Call& call) {
   if (flags.methods.empty()) throw input_error("--methods: expected one method or more, found none");
   const auto target = load_target(flags.target, call.context);
-  LoadedExplainer explainer;
-  if (!flags.explainer.empty()) explainer = load_explainer(flags.explainer, target.get(), call.context);
+  auto explainer = explainer_for(flags.explainer, *target, call.context);
   make_directories(flags.out);
   nlohmann::json all = nlohmann::json::array();
   for (const auto& picture : picture_files(flags.pictures)) {
-    const Compared compared = compare({*target, flags.explainer.empty() ? nullptr : &explainer}, picture,
+    const Compared compared = compare({*target, explainer ? &*explainer : nullptr}, picture,
                                       flags.methods, flags.wanted, call.context);
     const auto file =
         (std::filesystem::path(flags.out) / (std::filesystem::path(picture).stem().string() + ".compare.png"))

@@ -18,8 +18,7 @@ struct EvalFlags {
 Fields fields(EvalFlags& f) {
   return fields(f.target)
       .nest("", fields(f.evaluate))
-      .add("explainer", f.explainer,
-           "the model directory of a trained explainer, for the methods that need one")
+      .add("explainer", f.explainer, kExplainerHelp)
       .add("data", f.data, "a data set: list:FILE.csv, folder:DIR, imagenet:DIR, cifar10:sample")
       .add("limit", f.limit, "at most so many pictures; 0 = all")
       .range(0, 1e12)
@@ -35,10 +34,9 @@ void run(const EvalFlags& flags, Call& call) {
         "nothing");
   if (flags.out.empty()) throw input_error("--out: expected a folder for the results, found nothing");
   const auto target = load_target(flags.target, call.context);
-  LoadedExplainer explainer;
-  if (!flags.explainer.empty()) explainer = load_explainer(flags.explainer, target.get(), call.context);
+  auto explainer = explainer_for(flags.explainer, *target, call.context);
   const auto data = slice(open_dataset(flags.data), flags.skip, flags.limit);
-  Evaluation evaluation = evaluate({*target, flags.explainer.empty() ? nullptr : &explainer}, *data,
+  Evaluation evaluation = evaluate({*target, explainer ? &*explainer : nullptr}, *data,
                                    flags.evaluate, flags.out, call.context);
   evaluation.settings["version"] = AHA_VERSION;
   const auto files = write_results(evaluation, flags.out);

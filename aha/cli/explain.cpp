@@ -19,18 +19,8 @@ struct ExplainFlags {
 
 Fields fields(ExplainFlags& f) {
   return fields(f.target)
-      .add("explainer", f.explainer, "a trained explainer: a bundled one or its directory; default: the bundled one of this target")
+      .add("explainer", f.explainer, kExplainerHelp)
       .nest("", fields(f.explain));
-}
-
-std::optional<LoadedExplainer> explainer_for(const std::string& spec, Classifier& target, const Context& context) {
-  if (!spec.empty()) return load_explainer(spec, &target, context);
-  for (const auto& model : bundled_models())
-    if (model.card.kind == "explainer" && model.card.target && model.card.target->sha256 == target.info().sha256) {
-      spdlog::info("explainer: {}", model.name);
-      return load_explainer(model.name, &target, context);
-    }
-  return std::nullopt;
 }
 
 void print(const Explanation& e) {

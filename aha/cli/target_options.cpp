@@ -1,6 +1,7 @@
 #include "aha/cli/target_options.h"
 
 #include "aha/base/error.h"
+#include "aha/base/log.h"
 #include "aha/models/catalog.h"
 
 namespace aha {
@@ -29,6 +30,16 @@ std::unique_ptr<Classifier> load_target(const TargetOptions& options, const Cont
   load.mean = three(options.mean, "--mean");
   load.std = three(options.std, "--std");
   return load_classifier(options.target, load, context);
+}
+
+std::optional<LoadedExplainer> explainer_for(const std::string& spec, Classifier& target, const Context& context) {
+  if (!spec.empty()) return load_explainer(spec, &target, context);
+  for (const auto& model : bundled_models())
+    if (model.card.kind == "explainer" && model.card.target && model.card.target->sha256 == target.info().sha256) {
+      spdlog::info("explainer: {}", model.name);
+      return load_explainer(model.name, &target, context);
+    }
+  return std::nullopt;
 }
 
 }  // namespace aha

@@ -8,10 +8,13 @@
 #include "aha/base/error.h"
 #include "aha/base/files.h"
 #include "aha/data/augment.h"
+#include "aha/testing/checks.h"
 
 namespace aha {
 namespace {
 
+using checks::fresh_folder;
+using checks::message_of;
 using testing::HasSubstr;
 
 class Variable {
@@ -28,23 +31,6 @@ class Variable {
   std::string old_;
 };
 
-std::string fresh_folder(const std::string& name) {
-  const std::string folder = testing::TempDir() + "/aha_cifar10_" + name;
-  std::filesystem::remove_all(folder);
-  make_directories(folder);
-  return folder;
-}
-
-template <class Body>
-std::string message_of(Body body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 TEST(Cifar10, SampleIsTheFirst300TestPictures) {
   const auto sample = open_dataset("cifar10:sample");
   ASSERT_EQ(sample->size(), 300);
@@ -59,14 +45,14 @@ TEST(Cifar10, SampleIsTheFirst300TestPictures) {
 }
 
 TEST(Cifar10, WithoutTheSetTheMessageSaysHowToGetIt) {
-  const Variable cache("AHA_CACHE", fresh_folder("empty"));
+  const Variable cache("AHA_CACHE", fresh_folder("cifar10_empty"));
   EXPECT_THAT(message_of([] { open_dataset("cifar10:train"); }), HasSubstr("aha data get cifar10"));
   EXPECT_THAT(message_of([] { open_dataset("cifar10:tset"); }), HasSubstr("train, test, sample"));
 }
 
 TEST(Cifar10, OfficialFilesAreTakenFromAFolderOnce) {
-  const Variable cache("AHA_CACHE", fresh_folder("cache"));
-  const std::string folder = fresh_folder("official");
+  const Variable cache("AHA_CACHE", fresh_folder("cifar10_cache"));
+  const std::string folder = fresh_folder("cifar10_official");
   for (const std::string name :
        {"data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5", "test_batch"}) {
     std::string bytes(10000 * 3073, '\0');
@@ -86,8 +72,8 @@ TEST(Cifar10, OfficialFilesAreTakenFromAFolderOnce) {
 }
 
 TEST(Cifar10, AFolderWithoutItIsRefused) {
-  const Variable cache("AHA_CACHE", fresh_folder("cache2"));
-  const std::string folder = fresh_folder("nothing");
+  const Variable cache("AHA_CACHE", fresh_folder("cifar10_cache2"));
+  const std::string folder = fresh_folder("cifar10_nothing");
   EXPECT_THAT(message_of([&] { get_cifar10(folder, Context()); }), HasSubstr("expected data_batch_1.bin"));
   write_file_atomically(folder + "/a.tgz", "not an archive");
   EXPECT_THAT(message_of([&] { get_cifar10(folder + "/a.tgz", Context()); }),

@@ -9,18 +9,14 @@
 #include "aha/data/dataset.h"
 #include "aha/data/prefetch.h"
 #include "aha/image/png.h"
+#include "aha/testing/checks.h"
 
 namespace aha {
 namespace {
 
+using checks::fresh_folder;
+using checks::message_of;
 using testing::HasSubstr;
-
-std::string fresh_folder(const std::string& name) {
-  const std::string folder = testing::TempDir() + "/aha_data_" + name;
-  std::filesystem::remove_all(folder);
-  make_directories(folder);
-  return folder;
-}
 
 Image coloured(uint8_t value) {
   Image image(4, 3);
@@ -28,18 +24,8 @@ Image coloured(uint8_t value) {
   return image;
 }
 
-template <class Body>
-std::string message_of(Body body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 TEST(Dataset, FolderClassesAreTheSortedSubFolders) {
-  const std::string folder = fresh_folder("folder");
+  const std::string folder = fresh_folder("data_folder");
   for (const char* name : {"zebra", "ant"}) make_directories(folder + "/" + name);
   write_png(folder + "/zebra/1.png", coloured(10));
   write_png(folder + "/ant/2.PNG", coloured(20));
@@ -53,7 +39,7 @@ TEST(Dataset, FolderClassesAreTheSortedSubFolders) {
 }
 
 TEST(Dataset, ListPathsAreRelativeToTheFileAndHeaderIsSkipped) {
-  const std::string folder = fresh_folder("list");
+  const std::string folder = fresh_folder("data_list");
   write_png(folder + "/a.png", coloured(1));
   write_file_atomically(folder + "/l.csv", "path,label\r\na.png,7\r\n");
   const auto data = open_dataset("list:" + folder + "/l.csv");
@@ -65,7 +51,7 @@ TEST(Dataset, ListPathsAreRelativeToTheFileAndHeaderIsSkipped) {
 }
 
 TEST(Dataset, SliceKeepsIndicesAndRefusesWhatIsNotThere) {
-  const std::string folder = fresh_folder("slice");
+  const std::string folder = fresh_folder("data_slice");
   std::string list;
   for (int i = 0; i < 5; ++i) list += "x" + std::to_string(i) + ".png," + std::to_string(i) + "\n";
   write_file_atomically(folder + "/l.csv", list);

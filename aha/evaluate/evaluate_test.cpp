@@ -10,6 +10,7 @@
 #include "aha/base/files.h"
 #include "aha/evaluate/report.h"
 #include "aha/evaluate/table.h"
+#include "aha/testing/checks.h"
 #include "aha/testing/tiny_targets.h"
 
 namespace aha {
@@ -17,11 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string fresh_folder(const std::string& name) {
-  const auto path = fs::path(::testing::TempDir()) / ("aha_evaluate_" + name);
-  fs::remove_all(path);
-  return path.string();
-}
+using checks::fresh_path;
 
 // Pictures of waves, 8 x 8, with labels that the linear target sometimes gets right.
 class Waves : public Dataset {
@@ -73,7 +70,7 @@ SummaryOptions flat_options(int pictures) {
 }
 
 TEST(RowStore, ContinuesWhereItStopped) {
-  const auto folder = fresh_folder("continue");
+  const auto folder = fresh_path("evaluate_continue");
   {
     RowStore store(folder, {{"seed", 1}});
     store.add({flat_row("0", "a", 0.1, 0.7)});
@@ -93,7 +90,7 @@ TEST(RowStore, ContinuesWhereItStopped) {
 }
 
 TEST(RowStore, RefusesOtherSettingsAndForeignFiles) {
-  const auto folder = fresh_folder("refuse");
+  const auto folder = fresh_path("evaluate_refuse");
   RowStore(folder, {{"seed", 1}});
   try {
     RowStore(folder, {{"seed", 2}});
@@ -107,7 +104,7 @@ TEST(RowStore, RefusesOtherSettingsAndForeignFiles) {
 }
 
 TEST(Summary, MeansAreOverThePicturesThatEveryMethodExplained) {
-  const auto folder = fresh_folder("common");
+  const auto folder = fresh_path("evaluate_common");
   RowStore store(folder, {});
   for (const std::string picture : {"0", "1", "2"}) {
     store.add({flat_row(picture, "a", 0.2, 0.8), flat_row(picture, "b", 0.4, 0.6)});
@@ -130,7 +127,7 @@ TEST(Summary, MeansAreOverThePicturesThatEveryMethodExplained) {
 }
 
 TEST(Summary, LowerDeletionIsAWin) {
-  RowStore store(fresh_folder("lower"), {});
+  RowStore store(fresh_path("evaluate_lower"), {});
   for (int i = 0; i < 4; ++i)
     store.add(
         {flat_row(std::to_string(i), "a", 0.1 + 0.01 * i, 0.8), flat_row(std::to_string(i), "b", 0.3, 0.8)});
@@ -156,7 +153,7 @@ TEST(Protocol, NamedOnesAreWhatTheySay) {
 }
 
 TEST(Protocol, RefusesWhatItDoesNotKnow) {
-  const auto folder = fresh_folder("protocol");
+  const auto folder = fresh_path("evaluate_protocol");
   make_directories(folder);
   const auto refuse = [&](const std::string& text) {
     const auto path = (fs::path(folder) / "mine.toml").string();
@@ -176,7 +173,7 @@ TEST(Evaluate, AnInterruptedRunEndsWithTheSameFigures) {
   const Context context;
   auto options = small_options();
   options.explained = "both";
-  const auto whole_folder = fresh_folder("whole"), parts_folder = fresh_folder("parts");
+  const auto whole_folder = fresh_path("evaluate_whole"), parts_folder = fresh_path("evaluate_parts");
   const auto whole = evaluate({target}, Waves(11), options, whole_folder, context);
 
   auto fewer = options;
@@ -199,7 +196,7 @@ TEST(Evaluate, AnInterruptedRunEndsWithTheSameFigures) {
 
 TEST(Evaluate, ExactEvidenceBeatsChance) {
   testing::LinearTarget target(8);
-  const auto result = evaluate({target}, Waves(16), small_options(), fresh_folder("chance"), Context());
+  const auto result = evaluate({target}, Waves(16), small_options(), fresh_path("evaluate_chance"), Context());
   const auto& exact = result.summary.row("ig:steps=4:signed=true", "predicted").metrics.at("ins-del");
   const auto& chance = result.summary.row("random", "predicted").metrics.at("ins-del");
   EXPECT_GT(exact.value.low, chance.value.high);
@@ -208,7 +205,7 @@ TEST(Evaluate, ExactEvidenceBeatsChance) {
 
 TEST(Evaluate, WritesFilesThatStandAlone) {
   testing::LinearTarget target(8);
-  const auto folder = fresh_folder("files");
+  const auto folder = fresh_path("evaluate_files");
   const auto result = evaluate({target}, Waves(4), small_options(), folder, Context());
   for (const auto& file : write_results(result, folder)) EXPECT_GT(fs::file_size(file), 100u) << file;
   const auto json = nlohmann::json::parse(read_file((fs::path(folder) / "results.json").string()));
@@ -231,14 +228,14 @@ TEST(Evaluate, RefusesWhatCannotBeJudged) {
   testing::LinearTarget target(8);
   auto options = small_options();
   options.explained = "truth";
-  EXPECT_THROW(evaluate({target}, NoLabels(4), options, fresh_folder("labels"), Context()), Error);
-  EXPECT_THROW(evaluate({target}, Waves(0), small_options(), fresh_folder("none"), Context()), Error);
+  EXPECT_THROW(evaluate({target}, NoLabels(4), options, fresh_path("evaluate_labels"), Context()), Error);
+  EXPECT_THROW(evaluate({target}, Waves(0), small_options(), fresh_path("evaluate_none"), Context()), Error);
   options = small_options();
   options.methods = {"rollout"};
-  EXPECT_THROW(evaluate({target}, Waves(4), options, fresh_folder("fit"), Context()), Error);
+  EXPECT_THROW(evaluate({target}, Waves(4), options, fresh_path("evaluate_fit"), Context()), Error);
   options = small_options();
   options.metrics = {"delection"};
-  EXPECT_THROW(evaluate({target}, Waves(4), options, fresh_folder("metric"), Context()), Error);
+  EXPECT_THROW(evaluate({target}, Waves(4), options, fresh_path("evaluate_metric"), Context()), Error);
 }
 
 }  // namespace

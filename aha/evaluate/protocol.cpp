@@ -1,11 +1,10 @@
 #include "aha/evaluate/protocol.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <source_location>
 
 #include "aha/base/error.h"
+#include "aha/base/shipped.h"
 #include "aha/base/toml.h"
 
 namespace aha {
@@ -13,15 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path protocols_folder() {
-  if (const char* set = std::getenv("AHA_PROTOCOLS")) return set;
-  std::error_code error;
-  const auto installed =
-      fs::read_symlink("/proc/self/exe", error).parent_path().parent_path() / "share" / "aha" / "protocols";
-  if (!error && fs::is_directory(installed, error)) return installed;
-  return fs::path(std::source_location::current().file_name()).parent_path().parent_path().parent_path() /
-         "protocols";
-}
+fs::path protocols_folder() { return shipped({"AHA_PROTOCOLS", "protocols", "protocols", "paper.toml"}); }
 
 }  // namespace
 

@@ -20,8 +20,7 @@ struct Protocol {
 };
 Fields fields(Protocol& protocol);  // all but the name
 
-// Folder: the environment's AHA_PROTOCOLS, else share/aha/protocols beside the program's bin, else protocols
-// in the source tree.
+// Folder: AHA_PROTOCOLS or what ships with the program (base/shipped.h).
 std::vector<std::string> protocol_names();
 Protocol protocol_named(const std::string& name);
 // Unknown keys and values out of range are input errors.

@@ -9,6 +9,7 @@
 #include "aha/base/error.h"
 #include "aha/base/files.h"
 #include "aha/image/test_files.h"
+#include "aha/testing/checks.h"
 
 namespace aha {
 namespace {
@@ -146,9 +147,8 @@ TEST(Npz, DamageAnywhereGivesAnErrorOrTheSameValues) {
 }
 
 TEST(Npz, TheReferenceOfTheTinyTransformerIsReadable) {
-  const char* given = std::getenv("AHA_SHARED");
-  const std::string path = std::string(given ? given : "../shared") + "/data/weights/vit_tiny_reference.npz";
-  if (!std::filesystem::exists(path)) GTEST_SKIP() << "shared data is absent: set AHA_SHARED";
+  const std::string path = checks::shared_file("weights/vit_tiny_reference.npz");
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << "no real weights at " << path;
   const auto arrays = read_npz(path);
   EXPECT_EQ(arrays.at("input").values.size(), 4u * 3 * 224 * 224);
   EXPECT_EQ(arrays.at("logits").values.size(), 4u * 1000);

@@ -11,16 +11,12 @@
 #include "aha/kernels/tile_model.h"
 #include "aha/models/catalog.h"
 #include "aha/models/vit_engine.h"
+#include "aha/testing/checks.h"
 
 namespace aha {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string shared_data() {
-  const char* set = std::getenv("AHA_SHARED");
-  return (fs::path(set ? set : "../shared") / "data").string();
-}
 
 int64_t wanted(const char* variable, int64_t otherwise) {
   const char* set = std::getenv(variable);
@@ -28,7 +24,7 @@ int64_t wanted(const char* variable, int64_t otherwise) {
 }
 
 std::vector<std::string> photos(int64_t count) {
-  const std::string folder = shared_data() + "/imagenet/";
+  const std::string folder = checks::shared_file("imagenet/");
   std::ifstream list(folder + "check.csv");
   std::vector<std::string> files;
   std::string line;
@@ -61,7 +57,7 @@ Tensor pixel_gradient(FrozenVit& engine, const Tensor& pixels, const Tensor& cla
 }
 
 TEST(Bf16, AgreesWithFloat32OnATrainedTransformer) {
-  const std::string weights = shared_data() + "/weights/vit_tiny_patch16_224_in1k.safetensors";
+  const std::string weights = checks::shared_file("weights/vit_tiny_patch16_224_in1k.safetensors");
   if (!fs::is_regular_file(weights)) GTEST_SKIP() << "no real weights at " << weights;
   if (present_isa().isa < Isa::kAvx512) GTEST_SKIP() << "no tiles here, and no AVX-512 to model them";
   const auto loaded = load_classifier("vit_ti_16:" + weights, {}, Context());

@@ -1,13 +1,12 @@
 #include "aha/models/catalog.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <source_location>
 
 #include "aha/base/error.h"
 #include "aha/base/files.h"
 #include "aha/base/log.h"
+#include "aha/base/shipped.h"
 #include "aha/models/imagenet_classes.h"
 #include "aha/models/torchscript.h"
 #include "aha/models/vit_encoder.h"
@@ -410,15 +409,7 @@ InputSpec default_input(const Architecture& architecture, const std::string& sou
 }
 
 std::string bundled_models_folder() {
-  if (const char* set = std::getenv("AHA_MODELS")) return set;
-  std::error_code error;
-  const auto program = fs::read_symlink("/proc/self/exe", error);
-  const auto installed = program.parent_path().parent_path() / "share" / "aha" / "models";
-  if (!error && fs::is_directory(installed, error)) return installed.string();
-  const auto in_tree =
-      fs::path(std::source_location::current().file_name()).parent_path().parent_path().parent_path() /
-      "models";
-  return fs::is_directory(in_tree, error) ? in_tree.string() : "";
+  return find_shipped({"AHA_MODELS", "models", "models", "cifar10-convnext/model.json"});
 }
 
 std::vector<BundledModel> bundled_models() {

@@ -37,8 +37,7 @@ struct BundledModel {
   std::string name, directory;
   ModelCard card;
 };
-// Folder: the environment's AHA_MODELS, else share/aha/models beside the program's bin, else models in the
-// source tree. Empty where there is none.
+// Folder: AHA_MODELS or what ships with the program (base/shipped.h). Empty where there is none.
 std::string bundled_models_folder();
 std::vector<BundledModel> bundled_models();  // by name; broken directories are left out with a log line
 

@@ -16,6 +16,7 @@
 #include "aha/models/torchscript.h"
 #include "aha/models/weight_summary.h"
 #include "aha/nn/state.h"
+#include "aha/testing/checks.h"
 #include "aha/weights/safetensors.h"
 
 namespace aha {
@@ -25,16 +26,10 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using testing::HasSubstr;
 using testing_nets::golden_input;
-using testing_nets::message_of;
+using checks::fresh_folder;
+using checks::message_of;
 using testing_nets::tiny_convnext;
 using testing_nets::tiny_vit;
-
-std::string fresh_folder(const std::string& name) {
-  const auto folder = fs::path(testing::TempDir()) / ("aha_models_" + name);
-  fs::remove_all(folder);
-  fs::create_directories(folder);
-  return folder.string();
-}
 
 ModelCard tiny_card() {
   ModelCard card;
@@ -195,7 +190,7 @@ TEST(Card, RefusesAKeyItDoesNotKnow) {
 }
 
 TEST(ModelDirectory, GivesBackTheClassifierThatWasSaved) {
-  const auto folder = fresh_folder("vit");
+  const auto folder = fresh_folder("models_vit");
   auto network = tiny_vit();
   save_classifier(folder, network, tiny_card());
   const auto loaded = load_classifier(folder, {}, Context());
@@ -207,7 +202,7 @@ TEST(ModelDirectory, GivesBackTheClassifierThatWasSaved) {
   EXPECT_EQ(loaded->tap_names(), network->tap_names());
   EXPECT_EQ(loaded->class_rows().sizes(), (std::vector<int64_t>{3, 8}));
 
-  const auto other = fresh_folder("convnext");
+  const auto other = fresh_folder("models_convnext");
   auto convnext = tiny_convnext();
   auto card = tiny_card();
   card.input.size = card.input.resize = 16;
@@ -216,7 +211,7 @@ TEST(ModelDirectory, GivesBackTheClassifierThatWasSaved) {
 }
 
 TEST(ModelDirectory, IsRefusedWhereItsWeightsAreNotTheCards) {
-  const auto folder = fresh_folder("changed");
+  const auto folder = fresh_folder("models_changed");
   auto network = tiny_vit();
   save_classifier(folder, network, tiny_card());
   auto bytes = read_file(folder + "/model.safetensors");
@@ -226,7 +221,7 @@ TEST(ModelDirectory, IsRefusedWhereItsWeightsAreNotTheCards) {
 }
 
 TEST(ModelDirectory, IsRefusedWhereAHyperParameterIsMisspelt) {
-  const auto folder = fresh_folder("misspelt");
+  const auto folder = fresh_folder("models_misspelt");
   auto network = tiny_vit();
   save_classifier(folder, network, tiny_card());
   auto card = read_json(folder + "/model.json");
@@ -236,7 +231,7 @@ TEST(ModelDirectory, IsRefusedWhereAHyperParameterIsMisspelt) {
 }
 
 TEST(ModelDirectory, GivesBackTheExplainerThatWasSaved) {
-  const auto target_folder = fresh_folder("target"), folder = fresh_folder("explainer");
+  const auto target_folder = fresh_folder("models_target"), folder = fresh_folder("models_explainer");
   auto network = tiny_vit();
   save_classifier(target_folder, network, tiny_card());
   const auto target = load_classifier(target_folder, {}, Context());
@@ -259,7 +254,7 @@ TEST(ModelDirectory, GivesBackTheExplainerThatWasSaved) {
   EXPECT_THAT(message_of([&] { load_explainer(folder, nullptr, Context()); }), HasSubstr("give the target"));
   EXPECT_THAT(message_of([&] { load_classifier(folder, {}, Context()); }), HasSubstr("found an explainer"));
 
-  const auto other_folder = fresh_folder("other_target");
+  const auto other_folder = fresh_folder("models_other_target");
   auto other_network = tiny_vit();
   other_network->head->bias.fill_(1);
   save_classifier(other_folder, other_network, tiny_card());
@@ -269,7 +264,7 @@ TEST(ModelDirectory, GivesBackTheExplainerThatWasSaved) {
 }
 
 TEST(Encoder, ComesFromAnyModelDirectory) {
-  const auto folder = fresh_folder("encoder"), other = fresh_folder("convnext_encoder");
+  const auto folder = fresh_folder("models_encoder"), other = fresh_folder("models_convnext_encoder");
   auto network = tiny_vit();
   save_classifier(folder, network, tiny_card());
   auto encoder = load_encoder(folder, {{"block.1"}, true}, Context());
@@ -289,7 +284,7 @@ TEST(Encoder, ComesFromAnyModelDirectory) {
 // ---- catalogue ----
 
 TEST(Catalog, FindsBundledModelsByName) {
-  const auto folder = fresh_folder("bundled");
+  const auto folder = fresh_folder("models_bundled");
   auto network = tiny_vit();
   save_classifier(folder + "/tiny", network, tiny_card());
   ::setenv("AHA_MODELS", folder.c_str(), 1);
@@ -307,7 +302,7 @@ TEST(Catalog, SaysWhatIsWrongWithASpec) {
   EXPECT_THAT(refusal("vit_b_61:x.pth"), HasSubstr("did you mean 'vit_b_16'"));
   EXPECT_THAT(refusal("vit_b_16:no_such_file.pth"), HasSubstr("no_such_file.pth"));
   EXPECT_THAT(refusal("script:no_such_file.pt"), HasSubstr("no_such_file.pt"));
-  const auto folder = fresh_folder("specs");
+  const auto folder = fresh_folder("models_specs");
   EXPECT_THAT(refusal(folder), HasSubstr("no model.json"));
   auto network = tiny_vit();
   write_safetensors(folder + "/w.safetensors", table_from_state(*network));
@@ -338,7 +333,7 @@ TEST(Catalog, KnowsTheRecipeOfEachSource) {
 }
 
 TEST(Catalog, SummarisesAWeightFile) {
-  const auto folder = fresh_folder("summary");
+  const auto folder = fresh_folder("models_summary");
   VitConfig config = std::get<VitConfig>(architecture_named("vit_mini_8").config);
   Vit network(config);
   const CanonicalWeights weights{table_from_state(*network), "vit", "timm"};
@@ -377,7 +372,7 @@ LoadOptions at_size(int size) {
 }
 
 TEST(TorchScript, GivesLogitsAndGradients) {
-  const auto folder = fresh_folder("script");
+  const auto folder = fresh_folder("models_script");
   const auto path = script_file(
       folder, "m.pt", "def forward(self, x):\n  return x.mean([2, 3]) * 3\n",
       R"({"input_size":[3,8,8],"mean":[0.5,0.5,0.5],"std":[0.5,0.5,0.5],"labels":["r","g","b"]})");
@@ -396,7 +391,7 @@ TEST(TorchScript, GivesLogitsAndGradients) {
 }
 
 TEST(TorchScript, TakesTuplesDictsAndProbabilities) {
-  const auto folder = fresh_folder("script_outputs");
+  const auto folder = fresh_folder("models_script_outputs");
   const auto pixels = torch::rand({2, 3, 8, 8});
   const auto logits = [&](const char* name, const std::string& code) {
     return load_script_classifier(script_file(folder, name, code), at_size(8), Context())->logits(pixels);
@@ -415,7 +410,7 @@ TEST(TorchScript, TakesTuplesDictsAndProbabilities) {
 }
 
 TEST(TorchScript, RunsAFixedBatchPictureByPicture) {
-  const auto folder = fresh_folder("script_batch");
+  const auto folder = fresh_folder("models_script_batch");
   const auto path =
       script_file(folder, "m.pt", "def forward(self, x):\n  return x.reshape([1, 3, 64]).mean(2)\n");
   const auto pixels = torch::rand({3, 3, 8, 8});
@@ -428,7 +423,7 @@ TEST(TorchScript, RunsAFixedBatchPictureByPicture) {
 }
 
 TEST(TorchScript, RefusesRandomNetworksAndOtherFiles) {
-  const auto folder = fresh_folder("script_random");
+  const auto folder = fresh_folder("models_script_random");
   const auto path = script_file(folder, "m.pt",
                                 "def forward(self, x):\n  return torch.dropout(x.flatten(1), 0.5, True)\n");
   EXPECT_THAT(message_of([&] { load_script_classifier(path, at_size(8), Context()); }),
@@ -439,7 +434,7 @@ TEST(TorchScript, RefusesRandomNetworksAndOtherFiles) {
 }
 
 TEST(TorchScript, KnowsTheAttentionOperatorOfLaterVersions) {
-  const auto folder = fresh_folder("script_attention");
+  const auto folder = fresh_folder("models_script_attention");
   script_file(folder, "first.pt", "def forward(self, x):\n  return x.mean([2, 3])\n");
   load_script_classifier(folder + "/first.pt", at_size(8), Context());  // defines what is missing
   const auto path = script_file(folder, "m.pt",
@@ -456,13 +451,8 @@ TEST(TorchScript, KnowsTheAttentionOperatorOfLaterVersions) {
 
 // ---- real weights, where they are at hand ----
 
-std::string shared_weights() {
-  const char* set = std::getenv("AHA_SHARED");
-  return (fs::path(set ? set : "../shared") / "data" / "weights").string();
-}
-
 TEST(RealWeights, VitTinyGivesThePublishedLogits) {
-  const auto folder = shared_weights();
+  const auto folder = checks::shared_file("weights");
   if (!fs::is_regular_file(folder + "/vit_tiny_reference.npz"))
     GTEST_SKIP() << "no real weights at " << folder;
   const auto file = folder + "/vit_tiny_patch16_224_in1k.safetensors";
@@ -485,7 +475,7 @@ TEST(RealWeights, VitTinyGivesThePublishedLogits) {
 }
 
 TEST(RealWeights, SqueezeNetRunsAsTorchScript) {
-  const auto path = shared_weights() + "/squeezenet1_1_in1k.torchscript.pt";
+  const auto path = checks::shared_file("weights") + "/squeezenet1_1_in1k.torchscript.pt";
   if (!fs::is_regular_file(path)) GTEST_SKIP() << "no real weights at " << path;
   const auto classifier = load_classifier("script:" + path, {}, Context());
   EXPECT_EQ(classifier->info().classes, 1000);

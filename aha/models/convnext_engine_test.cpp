@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "aha/models/encoder.h"
 #include "aha/nn/state.h"
 
 namespace aha {
@@ -86,6 +87,23 @@ TEST(ConvNextEngine, TapsAndOtherSizesStayOnLibtorch) {
   EXPECT_TRUE(torch::equal(fast.logits(pixels, &taps), slow.logits(pixels)));
   EXPECT_TRUE(taps.at("stage.1").defined());
   EXPECT_TRUE(torch::equal(fast.logits(other), slow.logits(other)));
+}
+
+TEST(ConvNextEngine, AnEncoderSeesTheSameStages) {
+  ConvNext network = random_network(small_config());
+  ConvNextClassifier slow(network, info_of(small_config())),
+      fast(network, info_of(small_config()), Precision::kF32);
+  torch::manual_seed(3);
+  const Tensor pixels = torch::rand({2, 3, 32, 32});
+  const std::vector<std::string> levels = {"stage.0", "stage.1", "stage.2"};
+  const auto expected = encoder_from_target(slow, levels)->features(pixels),
+             found = encoder_from_target(fast, levels)->features(pixels);
+  ASSERT_EQ(found.size(), 3u);
+  for (size_t k = 0; k < 3; ++k) {
+    ASSERT_EQ(found[k].sizes(), expected[k].sizes());
+    EXPECT_LT(relative(found[k], expected[k]), kExact) << levels[k];
+    EXPECT_FALSE(torch::equal(found[k], expected[k])) << levels[k] << " did not run on the engine";
+  }
 }
 
 TEST(ConvNextEngine, FitsWholeStripsAndSizesThatEveryStageHalves) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "aha/base/error.h"
+#include "aha/models/convnext_engine.h"
 #include "aha/models/vit_encoder.h"
 #include "aha/models/vit_engine.h"
 
@@ -36,17 +37,17 @@ Tensor map_from_tap(const Tensor& tap, const std::string& name, int prefix) {
   return map_from_tokens(name == "patch_embed" ? tap : tap.slice(1, prefix), name);
 }
 
-// N of every tap "block.N"; nothing if a tap is of another kind.
-std::optional<std::vector<int>> blocks_of(const std::vector<std::string>& taps) {
-  std::vector<int> blocks;
+// N of every tap PREFIX.N ("block.3", "stage.1"); nothing if a tap is of another kind.
+std::optional<std::vector<int>> numbers_of(const std::vector<std::string>& taps, std::string_view prefix) {
+  std::vector<int> numbers;
   for (const auto& tap : taps) {
-    int block = 0;
+    int number = 0;
     const auto* end = tap.data() + tap.size();
-    if (!tap.starts_with("block.") || std::from_chars(tap.data() + 6, end, block).ptr != end)
+    if (!tap.starts_with(prefix) || std::from_chars(tap.data() + prefix.size(), end, number).ptr != end)
       return std::nullopt;
-    blocks.push_back(block);
+    numbers.push_back(number);
   }
-  return blocks;
+  return numbers;
 }
 
 class TapEncoder : public Encoder {
@@ -61,7 +62,8 @@ class TapEncoder : public Encoder {
       throw input_error("encoder {}: {} cannot be looked into; give an encoder model instead", info_.name,
                         network_->info().name);
     Taps(wanted_).check(network_->tap_names(), network_->info().name);
-    blocks_ = blocks_of(wanted_);
+    blocks_ = numbers_of(wanted_, "block.");
+    stages_ = numbers_of(wanted_, "stage.");
   }
 
   std::vector<Tensor> features(const Tensor& pixels) override {
@@ -78,24 +80,29 @@ class TapEncoder : public Encoder {
   }
 
  private:
-  // The tokens after whole blocks come from the fast engine where there is one.
+  // What leaves whole blocks or stages comes from the fast engine where there is one.
   Taps seen(const Tensor& pixels) {
     Taps taps(wanted_);
-    const int64_t size = network_->info().input.size;
-    const bool whole_blocks =
-        blocks_ && pixels.is_cpu() && pixels.size(2) == size && pixels.size(3) == size;
-    if (auto* engine = whole_blocks ? dynamic_cast<FrozenVit*>(network_->engine()) : nullptr) {
-      const auto tokens = engine->tokens_after(pixels, *blocks_);
-      for (size_t i = 0; i < wanted_.size(); ++i) taps.offer(wanted_[i], tokens[i]);
-    } else {
-      network_->logits(pixels, &taps);
-    }
+    const auto found = whole_levels(pixels);
+    if (found.empty()) network_->logits(pixels, &taps);
+    for (size_t i = 0; i < found.size(); ++i) taps.offer(wanted_[i], found[i]);
     return taps;
+  }
+
+  std::vector<Tensor> whole_levels(const Tensor& pixels) {
+    const int64_t size = network_->info().input.size;
+    if (!pixels.is_cpu() || pixels.size(2) != size || pixels.size(3) != size) return {};
+    if (blocks_)
+      if (auto* vit = dynamic_cast<FrozenVit*>(network_->engine())) return vit->tokens_after(pixels, *blocks_);
+    if (stages_)
+      if (auto* convnext = dynamic_cast<FrozenConvNext*>(network_->engine()))
+        return convnext->features_after(pixels, *stages_);
+    return {};
   }
 
   std::shared_ptr<Classifier> network_;
   std::vector<std::string> wanted_;
-  std::optional<std::vector<int>> blocks_;
+  std::optional<std::vector<int>> blocks_, stages_;
 };
 
 class VitEncoder : public Encoder {

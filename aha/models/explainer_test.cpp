@@ -8,13 +8,14 @@
 #include "aha/models/testing_checks.h"
 #include "aha/models/vit_encoder.h"
 #include "aha/nn/state.h"
+#include "aha/testing/checks.h"
 
 namespace aha {
 namespace {
 
 using testing_nets::golden_input;
 using testing_nets::golden_table;
-using testing_nets::message_of;
+using checks::message_of;
 using testing_nets::tiny_convnext;
 using testing_nets::tiny_vit;
 

@@ -11,17 +11,6 @@
 
 namespace aha::testing_nets {
 
-// The message of the input error that the call throws.
-inline std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), 2);
-    return error.what();
-  }
-  return "nothing was thrown";
-}
-
 // d f / d x against central differences at several places; f and x in double.
 inline void expect_gradient(const std::function<Tensor(const Tensor&)>& f, const Tensor& x) {
   const auto variable = x.clone().requires_grad_();

@@ -257,6 +257,60 @@ void VitImpl::initialise(uint64_t seed) {
   patch_embed->proj->bias.zero_();
 }
 
+namespace {
+
+// Factors (r, D) and (D, r) of the best rank-r approximation of `noise` Z + `diagonal` I, Z normal of variance 1 / D.
+std::pair<Tensor, Tensor> factors_near_identity(int64_t width, int64_t rank, double noise, double diagonal,
+                                                at::Generator& generator) {
+  const Tensor wanted =
+      noise / std::sqrt(static_cast<double>(width)) * torch::randn({width, width}, generator) +
+      diagonal * torch::eye(width);
+  const auto [u, s, v] = torch::linalg_svd(wanted, false, c10::nullopt);
+  const Tensor root = s.slice(0, 0, rank).sqrt();  // (r)
+  return {(u.slice(1, 0, rank) * root).t().contiguous(), v.slice(0, 0, rank).t() * root};
+}
+
+// (h * w, D): a quarter of the channels each for sine and cosine of the row and of the column, at falling frequencies.
+Tensor wave_table(int64_t h, int64_t w, int64_t width) {
+  const int64_t count = width / 4;
+  const Tensor frequency = torch::pow(1e4, -torch::arange(count, torch::kFloat32) / static_cast<double>(count));
+  const Tensor row = torch::arange(h, torch::kFloat32).unsqueeze(1) * frequency;  // (h, count)
+  const Tensor column = torch::arange(w, torch::kFloat32).unsqueeze(1) * frequency;
+  const auto wide = [&](const Tensor& rows, const Tensor& columns) {
+    return torch::cat({rows.unsqueeze(1).expand({h, w, count}), columns.unsqueeze(0).expand({h, w, count})}, 2);
+  };
+  const Tensor waves =
+      torch::cat({wide(row.sin(), column.sin()), wide(row.cos(), column.cos())}, 2).flatten(0, 1);  // (h w, 4 count)
+  return torch::constant_pad_nd(waves, {0, width - 4 * count});
+}
+
+}  // namespace
+
+void VitImpl::initialise_mimetic(uint64_t seed) {
+  initialise(seed);
+  const torch::NoGradGuard no_grad;
+  auto generator = at::make_generator<at::CPUGeneratorImpl>(seed + 1);
+  const int64_t width = config.width, rank = width / config.heads;
+  for (auto& block : *blocks) {
+    auto& attention = *block->as<TransformerBlock>()->attn;
+    const auto rows = attention.qkv->weight.view({3, config.heads, rank, width});
+    for (int head = 0; head < config.heads; ++head) {
+      const auto [query, key] = factors_near_identity(width, rank, 0.7, 0.7, generator);
+      rows[0][head].copy_(query);
+      rows[1][head].copy_(key.t());
+    }
+    const auto [value, out] = factors_near_identity(width, width, 0.4, -0.4, generator);
+    rows[2].copy_(out.t().reshape({config.heads, rank, width}));
+    attention.proj->weight.copy_(value.t());
+  }
+  auto& patches = patch_embed->proj->weight;
+  patches.normal_(0, 1 / std::sqrt(static_cast<double>(patches[0].numel())), generator);
+  if (pos_embed.defined()) {
+    const int64_t grid = config.image_size / config.patch;
+    pos_embed.zero_().slice(1, pos_embed.size(1) - grid * grid).copy_(wave_table(grid, grid, width));
+  }
+}
+
 void VitImpl::set_precision(Precision precision) {
   for (auto& block : *blocks) block->as<TransformerBlock>()->set_precision(precision);
 }

@@ -67,6 +67,10 @@ struct VitImpl : torch::nn::Cloneable<VitImpl> {
   // Truncated normal of std 0.02 for every matrix and table, zero biases; the same seed gives the same
   // numbers.
   void initialise(uint64_t seed);
+  // The same, but attention begins as trained transformers have it: tokens look at those with similar content and place
+  // (queries . keys near the identity), values lead away from the token's own (proj . values near minus the identity), places
+  // are waves. Trockman and Kolter, "Mimetic initialization of self-attention layers", 2023. For small data sets.
+  void initialise_mimetic(uint64_t seed);
   // Of the blocks' products while they learn on the CPU (nn/trainable_block.h).
   void set_precision(Precision precision);
 

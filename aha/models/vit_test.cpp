@@ -7,13 +7,14 @@
 #include "aha/models/testing.h"
 #include "aha/models/testing_checks.h"
 #include "aha/nn/state.h"
+#include "aha/testing/checks.h"
 
 namespace aha {
 namespace {
 
 using testing_nets::golden_input;
 using testing_nets::golden_table;
-using testing_nets::message_of;
+using checks::message_of;
 using testing_nets::tiny_vit;
 
 VitConfig config_of(int width, int depth, int patch) {
@@ -304,6 +305,28 @@ TEST(Vit, StoredPeriodsWinUnlessTheFormulaIsAskedFor) {
   EXPECT_EQ(vit_from_weights(weights, config)->rope->periods[1].item<float>(), 7);
   config.rope_formula = true;
   EXPECT_EQ(vit_from_weights(weights, config)->rope->periods[1].item<float>(), 10);
+}
+
+// Tokens that differ by their place alone look at themselves and their neighbours, and not far away.
+TEST(Vit, MimeticAttentionBeginsLocal) {
+  VitConfig config = config_of(128, 2, 4);
+  config.image_size = 32;
+  config.classes = 10;
+  Vit network(config);
+  const auto own_share = [&] {
+    Taps taps({"block.0.attention"});
+    const torch::NoGradGuard no_grad;
+    network->forward(torch::zeros({1, 3, 32, 32}), &taps);
+    const Tensor patches = taps.at("block.0.attention")[0].mean(0).slice(0, 1).slice(1, 1);  // (64, 64)
+    Tensor near = torch::zeros({64, 64});
+    for (int i = 0; i < 64; ++i)
+      for (int j = 0; j < 64; ++j) near[i][j] = std::abs(i / 8 - j / 8) <= 1 && std::abs(i % 8 - j % 8) <= 1;
+    return (patches * near).sum().item<double>() / 64;
+  };
+  network->initialise(3);
+  EXPECT_NEAR(own_share(), 484.0 / 64 / 65, 0.02);  // all alike: neighbours and selves among 65 tokens
+  network->initialise_mimetic(3);
+  EXPECT_GT(own_share(), 0.3);
 }
 
 TEST(Vit, TheSameSeedGivesTheSameStart) {

@@ -6,19 +6,12 @@
 #include <numeric>
 
 #include "aha/base/error.h"
+#include "aha/testing/checks.h"
 
 namespace aha {
 namespace {
 
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), 2);
-    return error.what();
-  }
-  return "nothing was thrown";
-}
+using checks::message_of;
 
 TEST(CheckShape, SaysWhatItExpectedAndWhatItFound) {
   const auto map = torch::zeros({1, 32, 32});

@@ -40,12 +40,18 @@ class Student {
       network_ = ConvNext(std::get<ConvNextConfig>(config_));
   }
 
-  void initialise(uint64_t seed, double layer_scale) {
-    std::visit([&](auto& network) { network->initialise(seed); }, network_);
+  void initialise(uint64_t seed, const FitOptions& options) {
+    const bool mimetic = options.start == "mimetic";
+    if (auto* vit = std::get_if<Vit>(&network_); vit && mimetic)
+      (*vit)->initialise_mimetic(seed);
+    else if (mimetic)
+      throw input_error("--start mimetic: expected a vision transformer, found {}", options.arch);
+    else
+      std::visit([&](auto& network) { network->initialise(seed); }, network_);
     const torch::NoGradGuard no_grad;
     for (auto& item : module().named_parameters())
       if (std::holds_alternative<ConvNext>(network_) && item.key().ends_with("gamma"))
-        item.value().fill_(layer_scale);
+        item.value().fill_(options.layer_scale);
   }
 
   // The tensors of `table` that have a place here; returns how many.
@@ -263,6 +269,8 @@ Fields fields(FitOptions& o) {
       .range(0, 0.9)
       .add("layer-scale", o.layer_scale, "ConvNeXt: where the residual branches begin")
       .range(0, 10)
+      .add("start", o.start, "ViT: normal, or mimetic: attention begins as trained networks have it")
+      .choices({"normal", "mimetic"})
       .add("teacher", o.teacher, "a classifier to learn from")
       .add("teacher-share", o.teacher_share, "weight of the teacher's answer against the label's")
       .range(0, 1)
@@ -284,7 +292,7 @@ FitReport fit(const FitOptions& given, WorkerGroup& group, const Context& given_
   const auto data = slice(open_dataset(options.data), options.skip, options.limit);
   const int classes = classes_of(*data);
   Student student(options.arch, options.network, classes);
-  student.initialise(context.seed, options.layer_scale);
+  student.initialise(context.seed, options);
   if (!options.init.empty() && student.take(weights_of(options.init, context)) == 0)
     throw input_error("--init {}: none of its tensors fits {}", options.init, options.arch);
   student.module().to(torch_device(context));

@@ -27,6 +27,7 @@ struct FitOptions {
   double label_smoothing = 0.1;
   double layer_scale =
       1;  // ConvNeXt: where the residual branches begin; 1e-6 is for networks of dozens of blocks
+  std::string start = "normal";    // ViT: normal, or mimetic attention
   std::string teacher;             // a classifier with the same classes to learn from
   double teacher_share = 0.7;      // a
   double teacher_temperature = 2;  // T

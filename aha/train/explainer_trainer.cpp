@@ -8,7 +8,7 @@
 #include "aha/base/log.h"
 #include "aha/base/parallel.h"
 #include "aha/base/rng.h"
-#include "aha/metrics/sweep.h"
+#include "aha/metrics/map_score.h"
 #include "aha/models/vit_encoder.h"
 #include "aha/nn/state.h"
 #include "aha/objective/one_thread_each.h"
@@ -20,7 +20,6 @@ namespace {
 constexpr int64_t kOwnBatch = 8;
 constexpr uint64_t kHoldOutSeed = 0x686f6c64;  // not the run's seed: all runs are compared on the same pictures
 constexpr uint64_t kFlipPurpose = 0x666c6970;
-constexpr int64_t kSearchPictures = 16;
 constexpr int kSearchSteps = 3;
 
 // What is computed once a picture: the encoder's features and the target's answer.
@@ -200,8 +199,10 @@ class ExplainerTask : public TrainTask {
       const Tensor clean = probabilities(target_, pixels, context_);  // (1, C)
       const Tensor classes = options_.explained == "truth" ? torch::tensor({static_cast<int64_t>(data_.label(example))}) : clean.argmax(1);
       const Tensor map = refined_maps(target_, explainer_, pixels, classes.to(pixels.device()), refinement, context_).maps;
-      const auto [deletion, insertion] = areas(pixels, clean, classes, map);
-      sums += torch::tensor({deletion, insertion, 1.0}, torch::kFloat64);
+      std::vector<Tensor> references;
+      for (const auto& kind : options_.objective.references) references.push_back(reference_images(pixels, {kind}, target_.info()));
+      const MapScore score = score_maps(target_, pixels, map, classes, references, context_)[0];
+      sums += torch::tensor({score.deletion, score.insertion, 1.0}, torch::kFloat64);
     }
     group.sum(sums);
     const double n = std::max(1.0, sums[2].item<double>()), deletion = sums[0].item<double>() / n, insertion = sums[1].item<double>() / n;
@@ -220,23 +221,6 @@ class ExplainerTask : public TrainTask {
     std::vector<int64_t> predicted;
     for (const auto& picture : pictures) predicted.push_back(picture.predicted);
     return torch::tensor(predicted, torch::kInt64).to(torch_device(context_));
-  }
-
-  // Deletion and insertion of one map, hard masks, rule `paper`, mean over the references.
-  std::pair<double, double> areas(const Tensor& pixels, const Tensor& clean, const Tensor& classes, const Tensor& map) {
-    const SweepOptions paper;
-    SweepEnds ends{clean, {}};
-    const Tensor order = hard_order(map, paper.ties).order;  // (1, H W)
-    double deletion = 0, insertion = 0;
-    for (const auto& kind : options_.objective.references) {
-      const Tensor reference = reference_images(pixels, {kind}, target_.info());
-      ends.replaced = probabilities(target_, reference, context_);
-      const auto curves = sweep(target_, pixels, reference, order, classes, ends, paper, context_);
-      deletion += deletion_area(curves[0].top, paper.rule);
-      insertion += insertion_area(curves[0].bottom, paper.rule);
-    }
-    const auto kinds = static_cast<double>(options_.objective.references.size());
-    return {deletion / kinds, insertion / kinds};
   }
 
   Classifier& target_;
@@ -350,7 +334,7 @@ Fields fields(ExplainerTrainOptions& o) {
       .add("flip", o.flip, "mirror half of the pictures")
       .add("holdout", o.holdout, "pictures kept aside for validation; at most a fifth").range(1, 1e9)
       .add("feature-cache", o.cache_mb, "megabytes for features of pictures; 0 = none").range(0, 1e7)
-      .add("search-refinement", o.search_refinement, "look for the learning rate of refinement at the end");
+      .add("search-pictures", o.search_pictures, "held-out pictures that choose the learning rate of refinement at the end; 0 = keep the paper's").range(0, 1e9);
   list.nest("", fields(o.objective));
   list.nest("", fields(o.train));
   return list;
@@ -379,13 +363,13 @@ ExplainerReport train_explainer(Classifier& target, Explainer& explainer, const 
   settings["seed"] = context.seed;
   report.train = train(task, options.train, batch, settings, group, context);
 
-  if (options.search_refinement) {
+  if (options.search_pictures > 0) {
     RefineOptions refinement = refine_options_from_card(own, nlohmann::json::object(), options.objective.tau_final);
     refinement.steps = kSearchSteps;
     double best = -2;
-    for (const double lr : {1e-4, 3e-4, 1e-3, 3e-3}) {
+    for (const double lr : {1e-4, 3e-4, 1e-3, 3e-3, 1e-2}) {
       refinement.lr = lr;
-      const double found = task.judged(refinement, kSearchPictures, group).at("ins-del");
+      const double found = task.judged(refinement, options.search_pictures, group).at("ins-del");
       if (group.leader()) spdlog::info("refinement, {} steps at lr {:g}: ins-del {:.4f}", kSearchSteps, lr, found);
       if (found > best) best = found, report.refinement_lr = lr;
     }

@@ -35,7 +35,7 @@ struct ExplainerTrainOptions {
   bool flip = true;                  // mirror half of the pictures
   int64_t holdout = 64;              // pictures kept aside for validation, at most a fifth
   int cache_mb = 1024;               // memory for features; 0 = computed anew each time
-  bool search_refinement = true;     // look for the learning rate of refinement at the end
+  int64_t search_pictures = 16;      // held-out pictures that choose the learning rate of refinement at the end; 0 = none
   TrainOptions train;
 
   ExplainerTrainOptions();           // AdamW, weight decay 1e-3, one cycle up to 1e-3, no moving average

@@ -14,6 +14,7 @@
 #include "aha/base/stats.h"
 #include "aha/models/testing.h"
 #include "aha/objective/refine.h"
+#include "aha/testing/checks.h"
 #include "aha/testing/toy_classifiers.h"
 #include "aha/weights/safetensors.h"
 
@@ -21,14 +22,9 @@ namespace aha {
 namespace {
 
 namespace fs = std::filesystem;
+using checks::fresh_path;
 using testing::LinearToy;
 using testing::PlantedToy;
-
-std::string fresh_folder(const std::string& name) {
-  const std::string path = ::testing::TempDir() + "/aha_explainer_" + name;
-  fs::remove_all(path);
-  return path;
-}
 
 ExplainerShape pixel_shape(int channels) {
   ExplainerShape shape;
@@ -46,7 +42,7 @@ ExplainerTrainOptions quick_options(const std::string& out) {
   options.train.schedule.lr = 3e-3;
   options.objective.steps = 8;
   options.holdout = 4;
-  options.search_refinement = false;
+  options.search_pictures = 0;
   return options;
 }
 
@@ -61,7 +57,7 @@ TEST(ExplainerTrainer, RecoversTheOrderOfALinearClassifier) {
   constexpr int kSize = 16;
   LinearToy target(kSize);
   const auto data = testing::noise_pictures(200, kSize, 1), fresh = testing::noise_pictures(10, kSize, 2);
-  auto options = quick_options(fresh_folder("linear"));
+  auto options = quick_options(fresh_path("explainer_linear"));
   options.train.max_steps = 150;
   options.train.schedule.lr = 1e-2;
   options.objective.grid_low = 8;
@@ -85,7 +81,7 @@ TEST(ExplainerTrainer, PutsItsTopMassOnPlantedEvidence) {
   constexpr int kSize = 24;
   PlantedToy target(kSize);
   const auto planted = testing::planted_pictures(200, kSize, 1), fresh = testing::planted_pictures(20, kSize, 2);
-  auto options = quick_options(fresh_folder("planted"));
+  auto options = quick_options(fresh_path("explainer_planted"));
   options.train.max_steps = 120;
   options.objective.grid_low = 6;
   options.objective.grid_high = 12;
@@ -105,7 +101,7 @@ TEST(ExplainerTrainer, PutsItsTopMassOnPlantedEvidence) {
 TEST(ExplainerTrainer, RefusesBatchesThatDoNotSplitIntoGroups) {
   PlantedToy target(24);
   const auto planted = testing::planted_pictures(20, 24, 1);
-  auto options = quick_options(fresh_folder("groups"));
+  auto options = quick_options(fresh_path("explainer_groups"));
   Context context = quiet();
   context.batch_size = 6;
   const auto explainer = make_explainer(target, pixel_shape(4), context);
@@ -182,7 +178,7 @@ double largest_difference(const std::string& a, const std::string& b) {
 }
 
 TEST(ExplainerTrainer, EndsWithTheSameBitsAfterFiveKills) {
-  const std::string whole = fresh_folder("whole"), killed = fresh_folder("killed");
+  const std::string whole = fresh_path("explainer_whole"), killed = fresh_path("explainer_killed");
   finish_run(whole);
   Rng rng(static_cast<uint64_t>(getpid()));
   const fs::path checkpoint = killed + "/checkpoint.safetensors";
@@ -206,7 +202,7 @@ TEST(ExplainerTrainer, EndsWithTheSameBitsAfterFiveKills) {
 }
 
 TEST(ExplainerTrainer, TwoWorkersTrainWhatOneTrains) {
-  const std::string one = fresh_folder("one_worker"), two = fresh_folder("two_workers");
+  const std::string one = fresh_path("explainer_one_worker"), two = fresh_path("explainer_two_workers");
   finish_run(one);
   setenv(kRunOut, two.c_str(), 1);
   run_workers(2, kRunArguments, quiet());

@@ -26,6 +26,13 @@ class FlatParameters {
   int64_t size() const { return values_.numel(); }
   int64_t decayed() const { return decayed_; }  // the first so many decay
 
+  struct Part {
+    std::string name;
+    int64_t offset, count;
+    std::vector<int64_t> shape;
+  };
+  const std::vector<Part>& parts() const { return parts_; }  // in the vectors' order
+
   void zero_gradients();
   double gradient_norm() const;
   // Scales the gradients to `norm` where they are longer.
@@ -35,10 +42,6 @@ class FlatParameters {
   std::string first_not_finite(const Tensor& flat) const;
 
  private:
-  struct Part {
-    std::string name;
-    int64_t offset, count;
-  };
   std::vector<Part> parts_;
   std::vector<Tensor> parameters_;
   Tensor values_, gradients_;

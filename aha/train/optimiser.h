@@ -1,8 +1,14 @@
 // One step on the flat vector of parameters.
 //
-//   adamw   m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2;  p -= lr (m / (1 - b1^t) / (sqrt(v / (1 - b2^t))
-//   + 1e-8) + decay p) sgd     m = momentum m + g + decay p;  p -= lr (g + decay p + momentum m) Nesterov's
-//   form
+//   adamw   m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
+//           p -= lr (m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + 1e-8) + decay p)
+//   muon    inner matrices: m = b m + (1 - b) g;  O = orthogonalised((1 - b) g + b m)
+//           p -= lr (0.2 sqrt(longer side) O + decay p): the size of an adamw step, so that one rate serves both
+//           everything else as adamw
+//   sgd     m = momentum m + g + decay p;  p -= lr (g + decay p + momentum m): Nesterov's form
+//
+// Muon: Jordan et al., "Muon: an optimizer for hidden layers in neural networks", 2024; the size of its step: Liu et al.,
+// "Muon is scalable for LLM training", 2025.
 //
 // Decay touches only the first FlatParameters::decayed() numbers. The same numbers as libtorch's own
 // optimisers; written here because their state has to go through a checkpoint bit by bit and because one
@@ -21,9 +27,13 @@ struct OptimiserOptions {
   std::string kind = "adamw";
   double weight_decay = 0.05;
   double beta1 = 0.9, beta2 = 0.999;  // adamw
-  double momentum = 0.9;              // sgd
+  double momentum = 0.9;              // sgd, muon
 };
 Fields fields(OptimiserOptions& options);
+
+// About U V^T of matrix = U S V^T, by five steps of a Newton-Schulz iteration whose quintic is tuned for speed: the singular
+// values end between 0.6 and 1.3 instead of at 1.
+Tensor orthogonalised(const Tensor& matrix);
 
 class Optimiser {
  public:
@@ -36,9 +46,12 @@ class Optimiser {
   std::vector<std::pair<std::string, Tensor>> state() const;
 
  private:
+  void adam(Tensor values, const Tensor& gradients, Tensor first, Tensor second, double learning_rate,
+            int64_t step) const;
+
   FlatParameters& parameters_;
   OptimiserOptions options_;
-  Tensor first_, second_;  // (P) each; second_ only for adamw
+  Tensor first_, second_;  // (P) each; second_ not for sgd
 };
 
 // Exponential moving average of the parameters: a = d a + (1 - d) p with d = min(decay, (1 + t) / (10 + t)),

@@ -15,6 +15,7 @@
 #include "aha/base/files.h"
 #include "aha/data/dataset.h"
 #include "aha/models/catalog.h"
+#include "aha/testing/checks.h"
 #include "aha/train/checkpoint.h"
 #include "aha/train/classifier_trainer.h"
 #include "aha/train/event_file.h"
@@ -24,23 +25,9 @@ namespace aha {
 namespace {
 
 namespace fs = std::filesystem;
+using checks::fresh_path;
+using checks::message_of;
 using testing::HasSubstr;
-
-std::string fresh_folder(const std::string& name) {
-  const std::string folder = testing::TempDir() + "/aha_train_" + name;
-  fs::remove_all(folder);
-  return folder;
-}
-
-template <class Body>
-std::string message_of(Body body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 // ---- schedule
 
@@ -115,6 +102,39 @@ TEST(Optimiser, NesterovFollowsLibtorch) {
                                          O(base).weight_decay(0.01), base);
 }
 
+// All singular values near 1 and the singular vectors of the matrix itself, whatever its shape.
+TEST(Optimiser, OrthogonalisedKeepsTheDirectionsAndLosesTheLengths) {
+  torch::manual_seed(5);
+  for (const auto& [rows, columns] : {std::pair{40, 40}, {32, 96}, {96, 32}}) {
+    const Tensor matrix = torch::randn({rows, columns}) * torch::logspace(-1, 2, columns);
+    const auto [u, s, v] = torch::linalg_svd(matrix, false, c10::nullopt);
+    const Tensor inside = torch::mm(torch::mm(u.t(), orthogonalised(matrix)), v.t());  // diagonal
+    const Tensor lengths = inside.diagonal().slice(0, 0, 24);                          // the short ones may lag behind
+    EXPECT_GT(lengths.min().item<float>(), 0.6f) << rows << " x " << columns;
+    EXPECT_LT(lengths.max().item<float>(), 1.3f) << rows << " x " << columns;
+    EXPECT_LT((inside - inside.diagonal().diag()).abs().max().item<float>(), 1e-3f);
+  }
+}
+
+// Matrices of 12 x 8 and 8 x 3 are no inner ones: there muon is adamw.
+TEST(Optimiser, MuonIsAdamWOutsideTheInnerMatrices) {
+  using O = torch::optim::AdamWOptions;
+  expect_same_path<torch::optim::AdamW, O>({.kind = "muon", .weight_decay = 0.1}, 1e-2,
+                                           O(1e-2).weight_decay(0.1), O(1e-2).weight_decay(0));
+}
+
+TEST(Optimiser, MuonMovesAnInnerMatrixByAnOrthogonalStepOfAdamsSize) {
+  torch::manual_seed(6);
+  torch::nn::Linear layer(torch::nn::LinearOptions(64, 48).bias(false));
+  const Tensor before = layer->weight.detach().clone();
+  FlatParameters flat(*layer);
+  flat.gradients().copy_(torch::randn({48 * 64}) * 1e3);
+  const Tensor gradient = flat.gradients().clone().view({48, 64});
+  Optimiser(flat, {.kind = "muon", .weight_decay = 0.5}).step(1e-2, 0);
+  const Tensor expected = before * (1 - 1e-2 * 0.5) - 1e-2 * 0.2 * 8 * orthogonalised(gradient);  // sqrt(64) = 8
+  EXPECT_LT((layer->weight - expected).abs().max().item<float>(), 1e-6f);
+}
+
 TEST(FlatParameters, OnlyMatricesDecayAndTheNetworkSeesTheVector) {
   TwoLayers network;
   FlatParameters flat(*network);
@@ -173,7 +193,7 @@ TEST(EventFile, ChecksumIsCastagnolis) {
 }
 
 TEST(EventFile, ReadsBackAsRecordsWithVersionAndScalars) {
-  const std::string folder = fresh_folder("events");
+  const std::string folder = fresh_path("train_events");
   std::string path;
   {
     EventFile events(folder);
@@ -190,7 +210,7 @@ TEST(EventFile, ReadsBackAsRecordsWithVersionAndScalars) {
 }
 
 TEST(RunLog, AResumedRunDropsTheRowsBehindItAndTheCutLine) {
-  const std::string folder = fresh_folder("log");
+  const std::string folder = fresh_path("train_log");
   make_directories(folder);
   write_file_atomically(folder + "/log.jsonl", "{\"step\":1}\n{\"step\":2}\n{\"step\":3}\n{\"st");
   { RunLog(folder, 2).write({{"step", 3}, {"train", {{"loss", 0.5}}}}); }
@@ -266,14 +286,14 @@ std::string final_state(const std::string& folder) {
 }
 
 std::string uninterrupted() {
-  const std::string folder = fresh_folder("whole");
+  const std::string folder = fresh_path("train_whole");
   DirectionsTask task(1);
   run(task, six_steps(folder));
   return final_state(folder);
 }
 
 TEST(Train, ResumingAfterACancelEndsWithTheSameBits) {
-  const std::string folder = fresh_folder("cancelled");
+  const std::string folder = fresh_path("train_cancelled");
   TrainOptions options = six_steps(folder);
   {
     Context context;
@@ -281,7 +301,7 @@ TEST(Train, ResumingAfterACancelEndsWithTheSameBits) {
     task.before_step = [&](int64_t step) {
       if (step == 2) context.cancel->cancel();
     };
-    EXPECT_THAT(message_of([&] { run(task, options, context); }), HasSubstr("stopped at step 3 of 6"));
+    EXPECT_THAT(message_of([&] { run(task, options, context); }, 1), HasSubstr("stopped at step 3 of 6"));
   }
   options.resume = true;
   DirectionsTask task(99);  // its first weights must not matter
@@ -304,9 +324,9 @@ TEST(Train, DISABLED_DiesAtStepFive) {
 }
 
 TEST(Train, ResumingAfterKillNineEndsWithTheSameBits) {
-  const std::string folder = fresh_folder("killed");
+  const std::string folder = fresh_path("train_killed");
   ::setenv("AHA_TEST_FOLDER", folder.c_str(), 1);
-  EXPECT_THAT(message_of([] { run_workers(1, this_program_with("Train.DISABLED_DiesAtStepFive"), {}); }),
+  EXPECT_THAT(message_of([] { run_workers(1, this_program_with("Train.DISABLED_DiesAtStepFive"), {}); }, 1),
               HasSubstr("worker 0 of 1 was ended by signal 9"));
   TrainOptions options = six_steps(folder);
   options.resume = true;
@@ -316,7 +336,7 @@ TEST(Train, ResumingAfterKillNineEndsWithTheSameBits) {
 }
 
 TEST(Train, ANewRunDoesNotOverwriteAnOldOneAndOtherSettingsDoNotResume) {
-  const std::string folder = fresh_folder("again");
+  const std::string folder = fresh_path("train_again");
   TrainOptions options = six_steps(folder);
   DirectionsTask task(1);
   run(task, options);
@@ -329,7 +349,7 @@ TEST(Train, ANewRunDoesNotOverwriteAnOldOneAndOtherSettingsDoNotResume) {
 TEST(Train, ATermThatIsNotANumberStopsWithItsNameAndStep) {
   DirectionsTask task(1);
   task.poisoned_step = 3;
-  EXPECT_THAT(message_of([&] { run(task, six_steps(fresh_folder("poisoned"))); }),
+  EXPECT_THAT(message_of([&] { run(task, six_steps(fresh_path("train_poisoned"))); }, 1),
               HasSubstr("training diverged at step 3: the term penalty is nan"));
 }
 
@@ -363,7 +383,7 @@ TEST(Train, DISABLED_AsAWorker) {
 }
 
 void expect_close_to_one_worker(const std::string& folder) {
-  const std::string alone = fresh_folder("alone");
+  const std::string alone = fresh_path("train_alone");
   DirectionsTask task(1), other(2);
   run(task, six_steps(alone));
   const auto tensors = [](DirectionsTask& t) {
@@ -380,17 +400,17 @@ void expect_close_to_one_worker(const std::string& folder) {
 }
 
 TEST(Workers, TwoTrainLikeOneWithTheSameGlobalBatch) {
-  const std::string folder = fresh_folder("two");
+  const std::string folder = fresh_path("train_two");
   ::setenv("AHA_TEST_FOLDER", folder.c_str(), 1);
   run_workers(2, this_program_with("Train.DISABLED_AsAWorker"), {});
   expect_close_to_one_worker(folder);
 }
 
 TEST(Workers, ADeadOneEndsTheRunWithAMessageAndTheRunResumes) {
-  const std::string folder = fresh_folder("dead");
+  const std::string folder = fresh_path("train_dead");
   ::setenv("AHA_TEST_FOLDER", folder.c_str(), 1);
   ::setenv("AHA_TEST_DIES", "1", 1);
-  EXPECT_THAT(message_of([] { run_workers(2, this_program_with("Train.DISABLED_AsAWorker"), {}); }),
+  EXPECT_THAT(message_of([] { run_workers(2, this_program_with("Train.DISABLED_AsAWorker"), {}); }, 1),
               HasSubstr("worker 1 of 2 was ended by signal 9"));
   ::unsetenv("AHA_TEST_DIES");
   EXPECT_THAT(read_file(folder + "/message"), HasSubstr("worker 0 of 2 lost contact with the others"));
@@ -422,7 +442,7 @@ FitOptions small_fit(const std::string& out) {
 }
 
 TEST(Fit, LeavesAModelDirectoryThatLoadsAndAnswersAsMeasured) {
-  const std::string folder = fresh_folder("fit");
+  const std::string folder = fresh_path("train_fit");
   FitOptions options = small_fit(folder);
   options.test = "cifar10:sample";
   Context context;
@@ -447,7 +467,7 @@ TEST(Fit, LeavesAModelDirectoryThatLoadsAndAnswersAsMeasured) {
 }
 
 TEST(Fit, DistilsFromATeacherAndFineTunesFromIt) {
-  const std::string teacher = fresh_folder("teacher"), student = fresh_folder("student");
+  const std::string teacher = fresh_path("train_teacher"), student = fresh_path("train_student");
   Context context;
   context.batch_size = 32;
   WorkerGroup alone;
@@ -466,7 +486,7 @@ TEST(Fit, DistilsFromATeacherAndFineTunesFromIt) {
 
 TEST(Fit, WrongRequestsAreNamed) {
   WorkerGroup alone;
-  FitOptions options = small_fit(fresh_folder("wrong"));
+  FitOptions options = small_fit(fresh_path("train_wrong"));
   options.network = "widht=3";
   EXPECT_THAT(message_of([&] { fit(options, alone, {}); }), HasSubstr("widht"));
   options = small_fit("");

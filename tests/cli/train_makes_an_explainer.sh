@@ -1,7 +1,7 @@
 . "$(dirname "$0")/lib.subr"
 
 common="--target $FIXTURES/tiny --data cifar10:sample --limit 24 --holdout 4 --batch-size 4 --perturbation-steps 2 --grid-low 2 --grid-high 4 --channels 8
-  --top-channels 8 --head-channels 8 --checkpoint-every 2 --log-every 1 --no-search-refinement"
+  --top-channels 8 --head-channels 8 --checkpoint-every 2 --log-every 1 --search-pictures 0"
 expect 0 train $common --max-steps 4 --out whole
 for file in model.json model.safetensors log.jsonl; do [ -s "whole/$file" ] || fail "expected whole/$file"; done
 ls whole | grep -q tfevents || fail "expected TensorBoard events"
