@@ -27,5 +27,3 @@ set(CMAKE_CXX_FLAGS "${AHA_SAVED_CXX_FLAGS}")
 add_library(aha_torch INTERFACE)
 target_include_directories(aha_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
 target_link_libraries(aha_torch INTERFACE ${TORCH_LIBRARIES})
-# Half the time of a build; the loops that count are in kernels/, image/ and base/, which have -O3.
-target_compile_options(aha_torch INTERFACE $<$<CONFIG:Release>:-O1>)

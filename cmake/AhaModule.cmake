@@ -1,8 +1,9 @@
-# aha_module(name [TORCH] [DEPS modules] [LIBS libraries])
+# aha_module(name [TORCH] [LOOPS] [DEPS modules] [LIBS libraries])
 #
 # The folder aha/<name> becomes the static library aha_<name> of all its .cpp files, and the program <name>_test of
 # all its *_test.cpp files, which ctest knows as <name>. A file called *_avx2.cpp, *_avx512.cpp or *_amx.cpp is
 # compiled for that instruction set and no other file is. TORCH modules share one precompiled torch header.
+# They are compiled with -O1, half the time of a build, unless they have LOOPS of their own: what counts in the others is libtorch's or kernels/'.
 
 set(AHA_FLAGS_avx2 -mavx2 -mfma -mf16c)
 set(AHA_FLAGS_avx512 ${AHA_FLAGS_avx2} -mavx512f -mavx512bw -mavx512vl -mavx512dq)
@@ -40,7 +41,7 @@ function(aha_torch_program name)
 endfunction()
 
 function(aha_module name)
-  cmake_parse_arguments(M "TORCH" "" "DEPS;LIBS" ${ARGN})
+  cmake_parse_arguments(M "TORCH;LOOPS" "" "DEPS;LIBS" ${ARGN})
   set(folder ${CMAKE_SOURCE_DIR}/aha/${name})
   file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
   file(GLOB tests CONFIGURE_DEPENDS ${folder}/*_test.cpp)
@@ -69,6 +70,10 @@ function(aha_module name)
     target_link_libraries(aha_${name} ${visibility} aha_torch)
     if(sources)
       target_precompile_headers(aha_${name} REUSE_FROM aha_torch_pch)
+      set_target_properties(aha_${name} PROPERTIES UNITY_BUILD ${AHA_UNITY} UNITY_BUILD_BATCH_SIZE 6)
+      if(NOT M_LOOPS)
+        target_compile_options(aha_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+      endif()
     endif()
   endif()
   if(tests AND NOT AHA_FUZZ)
@@ -77,6 +82,7 @@ function(aha_module name)
     target_compile_options(${name}_test PRIVATE $<$<CONFIG:Release>:-O1>)
     if(M_TORCH)
       aha_torch_program(${name}_test)
+      set_target_properties(${name}_test PROPERTIES UNITY_BUILD ${AHA_UNITY} UNITY_BUILD_BATCH_SIZE 4)
     endif()
     add_test(NAME ${name} COMMAND ${name}_test WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     set_tests_properties(${name} PROPERTIES LABELS fast)

@@ -8,6 +8,7 @@
 #include "aha/bench/timing.h"
 #include "aha/kernels/elementwise.h"
 #include "aha/kernels/kernel_set.h"
+#include "aha/kernels/weight_gradient.h"
 
 namespace aha {
 namespace {
@@ -20,6 +21,15 @@ std::vector<float> random_floats(int64_t n, float scale) {
   std::vector<float> values(static_cast<size_t>(n));
   for (float& x : values) x = scale * static_cast<float>(rng.uniform(-1, 1));
   return values;
+}
+
+// Pairs of a pixel and a tap of a 7-wide kernel that fall on a line of `side` pixels.
+int64_t taps_on_line(int64_t side) {
+  constexpr int64_t kReach = DepthwiseWeights::kReach;
+  int64_t taps = 0;
+  for (int64_t x = 0; x < side; ++x)
+    taps += std::min(x + kReach, side - 1) - std::max<int64_t>(x - kReach, 0) + 1;
+  return taps;
 }
 
 // One kernel set under measurement.
@@ -94,6 +104,46 @@ struct Bench {
     });
   }
 
+  // The gradient of a product's weights: dy^T x.
+  void weight_gradient_problem(const Problem& p) {
+    const auto rows = static_cast<int64_t>(p.sizes[0]), n = static_cast<int64_t>(p.sizes[1]),
+               k = static_cast<int64_t>(p.sizes[2]);
+    const int64_t stride = rounded_to_strip(k);
+    Activations dy(kernels.format, rows, n), x(kernels.format, rows, k);
+    operand_from_rows(kernels, rows, random_floats(rows * n, 1).data(), n, dy);
+    operand_from_rows(kernels, rows, random_floats(rows * k, 1).data(), k, x);
+    std::vector<float> weight(static_cast<size_t>(n * stride)),
+        bias(static_cast<size_t>(rounded_to_strip(n)));
+    measure("weight gradient", fmt::format("{} x {} x {}", rows, n, k), p.words,
+            2.0 * static_cast<double>(rows * n * k), [&] {
+              weight_gradient(kernels, rows, {&dy, &x, weight.data(), stride, bias.data()});
+            });
+  }
+
+  // Taps that fall beside the picture are not computed and do not count.
+  void depthwise_problem(const Problem& p) {
+    const auto images = static_cast<int64_t>(p.sizes[0]), side = static_cast<int64_t>(p.sizes[1]),
+               channels = static_cast<int64_t>(p.sizes[2]);
+    const int64_t count = images * side * side * channels;
+    const auto kernel = random_floats(channels * DepthwiseWeights::kTaps, 0.1f), in = random_floats(count, 1);
+    std::vector<float> out(in.size());
+    const auto forward = DepthwiseWeights::forward(kernel.data(), nullptr, channels),
+               back = DepthwiseWeights::backward(kernel.data(), channels);
+    const std::string problem = fmt::format("{} images, {} x {}, {} channels", images, side, side, channels);
+    const double flops =
+        2.0 * static_cast<double>(images * channels * taps_on_line(side) * taps_on_line(side));
+    measure("depthwise", problem, p.words, flops, [&] {
+      depthwise(kernels, 0, images * side, {in.data(), channels, side, side, &forward, out.data(), channels});
+    });
+    // As in a frozen ConvNeXt: added to the gradient that came past the block, and laid out for the next
+    // product.
+    Activations operand(kernels.format, images * side * side, channels);
+    measure("depthwise back", problem, p.words, flops, [&] {
+      depthwise(kernels, 0, images * side,
+                {in.data(), channels, side, side, &back, out.data(), channels, true, &operand});
+    });
+  }
+
   void rows_of_values() {
     const int64_t rows = 1576, width = 768;
     const double count = static_cast<double>(rows * width);
@@ -132,6 +182,8 @@ struct Bench {
     peak = peak_gflops(kernels.isa, {options.seconds, 3}, context);
     for (const Problem& p : problems_of("gemm", 3, options.long_list)) gemm_problem(p);
     for (const Problem& p : problems_of("attention", 4, options.long_list)) attention_problem(p);
+    for (const Problem& p : problems_of("weight_gradient", 3, options.long_list)) weight_gradient_problem(p);
+    for (const Problem& p : problems_of("depthwise", 3, options.long_list)) depthwise_problem(p);
     rows_of_values();
     perturbed_images();
   }

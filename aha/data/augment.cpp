@@ -12,6 +12,8 @@ namespace {
 constexpr uint64_t kPurpose =
     0x61756772;  // keeps these streams apart from those of the shuffle and of the losses
 
+constexpr uint64_t kCutMixPurpose = 0x6375746d;
+
 int reflected(int at, int size) {
   if (size == 1) return 0;
   while (at < 0 || at >= size) at = at < 0 ? -at : 2 * (size - 1) - at;
@@ -72,6 +74,8 @@ Fields fields(AugmentOptions& o) {
       .range(0, 512)
       .add("flip", o.flip, "mirror half of the pictures")
       .add("mask-share", o.mask_share, "share of training pictures with random regions removed")
+      .range(0, 1)
+      .add("cutmix-share", o.cutmix_share, "share of training pictures that show a rectangle of another one")
       .range(0, 1);
 }
 
@@ -92,6 +96,22 @@ void augment(const Image& image, const AugmentOptions& options, uint64_t seed, i
     }
   }
   if (mask) remove_regions(out, image.width, image.height, options, rng);
+}
+
+CutMix draw_cutmix(const AugmentOptions& options, uint64_t seed, int64_t epoch, int64_t index, int64_t count, int side) {
+  Rng rng(seed, stream_id({kCutMixPurpose, static_cast<uint64_t>(epoch), static_cast<uint64_t>(index)}));
+  if (rng.uniform() >= options.cutmix_share) return {};
+  CutMix cut;
+  cut.partner = static_cast<int64_t>(rng.below(static_cast<uint64_t>(count)));
+  const int length = static_cast<int>(std::lround(side * std::sqrt(rng.uniform())));
+  const auto span = [&](int& begin, int& size) {
+    const int centre = static_cast<int>(rng.below(static_cast<uint64_t>(side)));
+    begin = std::clamp(centre - length / 2, 0, side);
+    size = std::clamp(centre - length / 2 + length, 0, side) - begin;
+  };
+  span(cut.x, cut.width);
+  span(cut.y, cut.height);
+  return cut;
 }
 
 void unchanged(const Image& image, std::span<float> out) {

@@ -1,4 +1,4 @@
-// Training pictures varied: shifted, mirrored, and partly removed.
+// Training pictures varied: shifted, mirrored, partly removed, partly replaced by another.
 //
 //   shift    a random crop of the picture after reflecting `pad` pixels around it
 //   flip     left and right exchanged in half of the pictures
@@ -6,6 +6,8 @@
 //   probability drawn from [0.3, 1]; what is removed shows
 //            black, the mean colour or a blurred copy. A classifier that never saw holes answers at random
 //            when an attribution is tested by removal; one that did stays sane.
+//
+//   cutmix   a share of the pictures shows a rectangle of another one; its label counts by its area (Yun et al., "CutMix", 2019)
 //
 // What happens to a picture is a pure function of (seed, epoch, index): threads, workers and resuming change
 // nothing.
@@ -24,6 +26,7 @@ struct AugmentOptions {
   int pad = 4;  // largest shift in pixels; 0 = none
   bool flip = true;
   double mask_share = 0.5;                                // share of pictures with removed regions
+  double cutmix_share = 0;                                // share of pictures with a rectangle of another one
   std::array<double, 3> mean = {0.4914, 0.4822, 0.4465};  // colour of mean removal, RGB in [0, 1]
 };
 Fields fields(AugmentOptions& options);
@@ -31,6 +34,14 @@ Fields fields(AugmentOptions& options);
 // Writes height * width * 3 floats in [0, 1], interleaved: one example of a channels-last batch.
 void augment(const Image& image, const AugmentOptions& options, uint64_t seed, int64_t epoch, int64_t index,
              std::span<float> out);
+
+// A rectangle of another picture: its corner and size in pixels; empty = the picture stays whole.
+struct CutMix {
+  int64_t partner = 0;  // in 0..count-1
+  int x = 0, y = 0, width = 0, height = 0;
+};
+// For a picture of side x side among `count`. The area is uniform in (0, 1) before the rectangle is cut at the border.
+CutMix draw_cutmix(const AugmentOptions& options, uint64_t seed, int64_t epoch, int64_t index, int64_t count, int side);
 
 // The same layout without any change.
 void unchanged(const Image& image, std::span<float> out);

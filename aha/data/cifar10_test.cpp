@@ -131,5 +131,28 @@ TEST(Augment, MasksTheShareThatWasAskedForAndStaysInRange) {
   EXPECT_NEAR(mirrored, kTrials * 0.5, 4 * deviation);
 }
 
+TEST(CutMix, TakesTheShareThatWasAskedForFromAnyPartnerAndStaysInside) {
+  constexpr int kTrials = 4000, kPartners = 10, kSide = 32;
+  const AugmentOptions options{.cutmix_share = 0.5};
+  int mixed = 0;
+  double area = 0;
+  std::vector<int> partners(kPartners);
+  for (int i = 0; i < kTrials; ++i) {
+    const CutMix cut = draw_cutmix(options, 1, 2, i, kPartners, kSide);
+    if (cut.width * cut.height == 0) continue;
+    ASSERT_TRUE(cut.x >= 0 && cut.y >= 0 && cut.x + cut.width <= kSide && cut.y + cut.height <= kSide);
+    ++mixed;
+    ++partners.at(static_cast<size_t>(cut.partner));
+    area += static_cast<double>(cut.width * cut.height) / (kSide * kSide);
+  }
+  // Half of the pictures within 4 deviations (rectangles that vanish by rounding are one in a thousand); partners alike.
+  EXPECT_NEAR(mixed, kTrials * 0.5, 4 * std::sqrt(kTrials * 0.25) + kTrials * 0.001);
+  for (const int count : partners) EXPECT_NEAR(count, mixed / 10.0, 5 * std::sqrt(mixed * 0.09));
+  // Side s of area s^2 keeps on average s - s^2 / 4 of it within the border: E (s - s^2 / 4)^2 with s^2 uniform = 1/2 - 1/5 + 1/48.
+  EXPECT_NEAR(area / mixed, 0.5 - 0.2 + 1.0 / 48, 0.02);
+  const CutMix none = draw_cutmix({.cutmix_share = 0}, 1, 2, 3, kPartners, kSide);
+  EXPECT_EQ(none.width * none.height, 0);
+}
+
 }  // namespace
 }  // namespace aha

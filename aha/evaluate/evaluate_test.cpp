@@ -169,7 +169,7 @@ TEST(Protocol, RefusesWhatItDoesNotKnow) {
 }
 
 TEST(Evaluate, AnInterruptedRunEndsWithTheSameFigures) {
-  testing::LinearTarget target(8);
+  checks::LinearTarget target(8);
   const Context context;
   auto options = small_options();
   options.explained = "both";
@@ -195,7 +195,7 @@ TEST(Evaluate, AnInterruptedRunEndsWithTheSameFigures) {
 }
 
 TEST(Evaluate, ExactEvidenceBeatsChance) {
-  testing::LinearTarget target(8);
+  checks::LinearTarget target(8);
   const auto result = evaluate({target}, Waves(16), small_options(), fresh_path("evaluate_chance"), Context());
   const auto& exact = result.summary.row("ig:steps=4:signed=true", "predicted").metrics.at("ins-del");
   const auto& chance = result.summary.row("random", "predicted").metrics.at("ins-del");
@@ -204,7 +204,7 @@ TEST(Evaluate, ExactEvidenceBeatsChance) {
 }
 
 TEST(Evaluate, WritesFilesThatStandAlone) {
-  testing::LinearTarget target(8);
+  checks::LinearTarget target(8);
   const auto folder = fresh_path("evaluate_files");
   const auto result = evaluate({target}, Waves(4), small_options(), folder, Context());
   for (const auto& file : write_results(result, folder)) EXPECT_GT(fs::file_size(file), 100u) << file;
@@ -225,7 +225,7 @@ class NoLabels : public Waves {
 };
 
 TEST(Evaluate, RefusesWhatCannotBeJudged) {
-  testing::LinearTarget target(8);
+  checks::LinearTarget target(8);
   auto options = small_options();
   options.explained = "truth";
   EXPECT_THROW(evaluate({target}, NoLabels(4), options, fresh_path("evaluate_labels"), Context()), Error);

@@ -9,9 +9,9 @@
 namespace aha {
 namespace {
 
-using testing::all_within;
-using testing::floats_of;
-using testing::random_heads;
+using checks::all_within;
+using checks::floats_of;
+using checks::random_heads;
 
 struct Sizes {
   int64_t images, heads, queries, tokens, width;
@@ -20,7 +20,7 @@ struct Sizes {
 // Relative error of one product inside attention: the weights, whose products with v and the like are summed,
 // are rounded to the form as well.
 double inner_epsilon(Format format) {
-  return format == Format::kBf16 ? 0x1p-8 : testing::product_epsilon(format) + 4 * testing::kF32Epsilon;
+  return format == Format::kBf16 ? 0x1p-8 : checks::product_epsilon(format) + 4 * checks::kF32Epsilon;
 }
 
 class Attention : public ::testing::TestWithParam<const KernelSet*> {
@@ -71,12 +71,12 @@ TEST_P(Attention, ForwardMatchesReference) {
     const Result found = forward(kernels, c), expected = forward(reference, c);
     // The result is a mean of values of size 1: each score errs by sqrt(width) products of size |q| |k| /
     // sqrt(width) ~ 1, each weight by its rounding.
-    const double bound = testing::sum_bound(s.width, 4, inner_epsilon(format)) / std::sqrt(s.width);
+    const double bound = checks::sum_bound(s.width, 4, inner_epsilon(format)) / std::sqrt(s.width);
     EXPECT_TRUE(all_within(
         found.out, expected.out,
-        [&](size_t i) { return bound + testing::storing_epsilon(format) * std::abs(expected.out[i]); }))
+        [&](size_t i) { return bound + checks::storing_epsilon(format) * std::abs(expected.out[i]); }))
         << s.tokens << " tokens of " << s.width;
-    const double score_bound = testing::sum_bound(s.width, 8, testing::product_epsilon(format)) + 4e-6;
+    const double score_bound = checks::sum_bound(s.width, 8, checks::product_epsilon(format)) + 4e-6;
     EXPECT_TRUE(all_within(found.log_sum_exp, expected.log_sum_exp, [&](size_t) { return score_bound; }));
   }
 }
@@ -90,20 +90,20 @@ TEST_P(Attention, BackwardMatchesReference) {
     // dP = dout v^T has size sqrt(width); P and dS are rounded to the form and summed over at most all
     // tokens.
     const double size = std::sqrt(static_cast<double>(s.width));
-    const double bound = testing::sum_bound(std::max(s.queries, s.width), size / 2, inner_epsilon(format));
+    const double bound = checks::sum_bound(std::max(s.queries, s.width), size / 2, inner_epsilon(format));
     EXPECT_TRUE(all_within(
         found.dq, expected.dq,
-        [&](size_t i) { return bound + testing::storing_epsilon(format) * std::abs(expected.dq[i]); }))
+        [&](size_t i) { return bound + checks::storing_epsilon(format) * std::abs(expected.dq[i]); }))
         << "dq, " << s.tokens << " tokens of " << s.width;
     EXPECT_TRUE(all_within(
         found.dkv, expected.dkv,
-        [&](size_t i) { return bound + testing::storing_epsilon(format) * std::abs(expected.dkv[i]); }))
+        [&](size_t i) { return bound + checks::storing_epsilon(format) * std::abs(expected.dkv[i]); }))
         << "dk, dv, " << s.tokens << " tokens of " << s.width;
     const double far = format == Format::kBf16 ? 6e-3 : 2e-5;
-    EXPECT_LT(testing::relative_distance(found.dkv, expected.dkv), far)
+    EXPECT_LT(checks::relative_distance(found.dkv, expected.dkv), far)
         << s.tokens << " tokens of " << s.width;
     if (s.tokens > 1)
-      EXPECT_LT(testing::relative_distance(found.dq, expected.dq), far)
+      EXPECT_LT(checks::relative_distance(found.dq, expected.dq), far)
           << s.tokens << " tokens of " << s.width;
   }
 }
@@ -155,7 +155,7 @@ TEST_P(Attention, NanReachesOnlyItsHead) {
       ASSERT_EQ(std::isnan(found.out[t * 64 + column]), column >= 32);
 }
 
-INSTANTIATE_TEST_SUITE_P(Sets, Attention, ::testing::ValuesIn(testing::sets_to_test()), testing::set_name);
+INSTANTIATE_TEST_SUITE_P(Sets, Attention, ::testing::ValuesIn(checks::sets_to_test()), checks::set_name);
 
 // The formulas themselves, against differences of the forward.
 TEST(AttentionReference, BackwardIsTheDerivativeOfForward) {

@@ -8,9 +8,9 @@
 namespace aha {
 namespace {
 
-using testing::all_within;
-using testing::floats_of;
-using testing::random_floats;
+using checks::all_within;
+using checks::floats_of;
+using checks::random_floats;
 
 struct Scene {
   PatchGeometry geometry;
@@ -65,7 +65,7 @@ TEST_P(Compose, PatchRowsAreTheNormalisedBlend) {
           size = (std::abs(shown * k) + std::abs(hidden * k) + std::abs(hidden) + 1) / g.std[c];
         }
         ASSERT_NEAR(rows.at(3 + token, column), expected,
-                    4 * testing::kF32Epsilon * size + testing::storing_epsilon(format) * std::abs(expected));
+                    4 * checks::kF32Epsilon * size + checks::storing_epsilon(format) * std::abs(expected));
       }
   }
 }
@@ -80,7 +80,7 @@ TEST_P(Compose, BackwardMatchesReference) {
     compose_backward(reference, source, gradient.data(), stride, expected);
     const int64_t most =
         3 * scene.geometry.height * scene.geometry.width / std::max<int64_t>(1, scene.regions / 2);
-    const double bound = testing::sum_bound(
+    const double bound = checks::sum_bound(
         most, std::sqrt(static_cast<double>(most)) * 7);  // values of size 1 / std * sqrt 2 ~ 7
     EXPECT_TRUE(all_within(found, expected, [&](size_t) { return bound; }));
   }
@@ -109,7 +109,7 @@ TEST_P(Compose, BackwardIsTheTransposeOfForward) {
   compose_backward(kernels, source, gradient.data(), stride, d_keep);
   double backward = 0;
   for (int64_t j = 0; j < scene.regions; ++j) backward += double{d_keep[j]} * keep[j];
-  EXPECT_NEAR(forward, backward, testing::sum_bound(tokens * stride, std::sqrt(size) * 4));
+  EXPECT_NEAR(forward, backward, checks::sum_bound(tokens * stride, std::sqrt(size) * 4));
 }
 
 TEST_P(Compose, RefusesWhatDoesNotFit) {
@@ -124,7 +124,7 @@ TEST_P(Compose, RefusesWhatDoesNotFit) {
   EXPECT_THROW(scene.source(), Error);
 }
 
-INSTANTIATE_TEST_SUITE_P(Sets, Compose, ::testing::ValuesIn(testing::sets_to_test()), testing::set_name);
+INSTANTIATE_TEST_SUITE_P(Sets, Compose, ::testing::ValuesIn(checks::sets_to_test()), checks::set_name);
 
 }  // namespace
 }  // namespace aha

@@ -8,9 +8,9 @@
 namespace aha {
 namespace {
 
-using testing::all_within;
-using testing::floats_of;
-using testing::random_floats;
+using checks::all_within;
+using checks::floats_of;
+using checks::random_floats;
 
 constexpr int64_t kTaps = DepthwiseWeights::kTaps;
 
@@ -49,13 +49,13 @@ TEST_P(Depthwise, MatchesReferenceFromTheBiasAndFromWhatIsThere) {
       job.operand = &expected_operand;
       depthwise(reference, 0, s.lines(), job);
       // 49 products of standard normal numbers, and the start.
-      const double bound = testing::sum_bound(kTaps + 1, std::sqrt(kTaps + 1.0) * 4);
+      const double bound = checks::sum_bound(kTaps + 1, std::sqrt(kTaps + 1.0) * 4);
       EXPECT_TRUE(all_within(found, expected, [&](size_t) { return bound; }))
           << s.images << " x " << s.height << " x " << s.width << " x " << s.channels
           << (add ? " added" : "");
       const auto values = floats_of(expected_operand);
       EXPECT_TRUE(all_within(floats_of(operand), values, [&](size_t i) {
-        return bound + testing::storing_epsilon(format) * std::abs(values[i]);
+        return bound + checks::storing_epsilon(format) * std::abs(values[i]);
       }));
     }
   }
@@ -80,7 +80,7 @@ TEST_P(Depthwise, RefusesChannelsThatAreNotWholeStrips) {
   EXPECT_THROW(DepthwiseWeights::forward(kernel.data(), nullptr, 48), Error);
 }
 
-INSTANTIATE_TEST_SUITE_P(Sets, Depthwise, ::testing::ValuesIn(testing::sets_to_test()), testing::set_name);
+INSTANTIATE_TEST_SUITE_P(Sets, Depthwise, ::testing::ValuesIn(checks::sets_to_test()), checks::set_name);
 
 TEST(DepthwiseReference, TheCentreTapAloneCopiesTheImageAndACornerTapShiftsIt) {
   const Images s{1, 5, 6, 32};
@@ -115,7 +115,7 @@ TEST(DepthwiseReference, BackwardIsTheTransposeOfForward) {
   double left = 0, right = 0;
   for (size_t i = 0; i < x.size(); ++i) left += double{y[i]} * g[i], right += double{x[i]} * dx[i];
   EXPECT_NEAR(left, right,
-              testing::sum_bound(static_cast<int64_t>(x.size()), testing::norm(y) * testing::norm(g)));
+              checks::sum_bound(static_cast<int64_t>(x.size()), checks::norm(y) * checks::norm(g)));
 }
 
 }  // namespace

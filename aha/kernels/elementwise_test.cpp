@@ -9,8 +9,8 @@
 namespace aha {
 namespace {
 
-using testing::all_within;
-using testing::random_floats;
+using checks::all_within;
+using checks::random_floats;
 
 class Elementwise : public ::testing::TestWithParam<const KernelSet*> {
  protected:
@@ -28,9 +28,9 @@ TEST_P(Elementwise, GeluMatchesErrorFunction) {
     gelu(reference, n, x.data(), expected.data(), expected_slope.data());
     // Phi within 1.5e-7 and a few roundings.
     EXPECT_TRUE(all_within(y, expected, [&](size_t i) {
-      return (1.5e-7 + 4 * testing::kF32Epsilon) * std::abs(x[i]) + 1e-37;
+      return (1.5e-7 + 4 * checks::kF32Epsilon) * std::abs(x[i]) + 1e-37;
     })) << n;
-    EXPECT_TRUE(all_within(slope, expected_slope, [&](size_t) { return 1.5e-7 + 8 * testing::kF32Epsilon; }))
+    EXPECT_TRUE(all_within(slope, expected_slope, [&](size_t) { return 1.5e-7 + 8 * checks::kF32Epsilon; }))
         << n;
     std::vector<float> without(n);
     gelu(kernels, n, x.data(), without.data(), nullptr);
@@ -48,10 +48,10 @@ TEST_P(Elementwise, SoftmaxRowsSumToOneAndMatchReference) {
     softmax_rows(reference, rows, columns, expected.data(), stride, expected_sums.data());
     // A score of size 20 is subtracted and exponentiated: relative error 20 eps and some units.
     EXPECT_TRUE(all_within(found, expected, [&](size_t i) {
-      return 40 * testing::kF32Epsilon * std::abs(expected[i]) + 1e-37;
+      return 40 * checks::kF32Epsilon * std::abs(expected[i]) + 1e-37;
     })) << columns;
     EXPECT_TRUE(all_within(sums, expected_sums, [&](size_t i) {
-      return 4 * testing::kF32Epsilon * (1 + std::abs(expected_sums[i]));
+      return 4 * checks::kF32Epsilon * (1 + std::abs(expected_sums[i]));
     }));
     for (int64_t r = 0; r < rows; ++r)
       EXPECT_NEAR(std::accumulate(found.begin() + r * stride, found.begin() + r * stride + columns, 0.0), 1.0,
@@ -68,7 +68,7 @@ TEST_P(Elementwise, NanStaysNan) {
   for (float value : x) EXPECT_TRUE(std::isnan(value));
 }
 
-INSTANTIATE_TEST_SUITE_P(Sets, Elementwise, ::testing::ValuesIn(testing::sets_to_test()), testing::set_name);
+INSTANTIATE_TEST_SUITE_P(Sets, Elementwise, ::testing::ValuesIn(checks::sets_to_test()), checks::set_name);
 
 }  // namespace
 }  // namespace aha

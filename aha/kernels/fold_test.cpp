@@ -8,7 +8,7 @@
 namespace aha {
 namespace {
 
-using testing::random_floats;
+using checks::random_floats;
 
 TEST(Fold, FoldedWeightsGiveWhatTheLayersGaveOneByOne) {
   const int64_t outputs = 7, inputs = 33;
@@ -27,7 +27,7 @@ TEST(Fold, FoldedWeightsGiveWhatTheLayersGaveOneByOne) {
               std::abs(weights[n * inputs + k] * double{beta[k]});
     }
     const double factor = n >= 2 && n < 5 ? 0.125 : 1;
-    EXPECT_NEAR(found, factor * expected, 2 * testing::kF32Epsilon * (size + std::abs(bias[n])));
+    EXPECT_NEAR(found, factor * expected, 2 * checks::kF32Epsilon * (size + std::abs(bias[n])));
   }
 }
 

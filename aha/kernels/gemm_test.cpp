@@ -9,10 +9,10 @@
 namespace aha {
 namespace {
 
-using testing::all_within;
-using testing::floats_of;
-using testing::random_floats;
-using testing::random_operand;
+using checks::all_within;
+using checks::floats_of;
+using checks::random_floats;
+using checks::random_operand;
 
 class Gemm : public ::testing::TestWithParam<const KernelSet*> {
  protected:
@@ -29,9 +29,9 @@ class Gemm : public ::testing::TestWithParam<const KernelSet*> {
     for (int64_t n = 0; n < w.outputs(); ++n) {
       for (int64_t k = 0; k < w.inputs(); ++k) columns[n] += w.at(n, k) * w.at(n, k);
     }
-    const double epsilon = testing::product_epsilon(format);
+    const double epsilon = checks::product_epsilon(format);
     return [=, depth = w.inputs()](int64_t row, int64_t n) {
-      return testing::sum_bound(depth, std::sqrt(rows[row] * columns[n]), epsilon);
+      return checks::sum_bound(depth, std::sqrt(rows[row] * columns[n]), epsilon);
     };
   }
 };
@@ -92,8 +92,8 @@ TEST_P(Gemm, IsAsExactAsItsFormPromises) {
   // most.
   const double promised = format == Format::kBf16       ? 0x1p-9
                           : format == Format::kBf16Pair ? 0x1p-17
-                                                        : 27 * testing::kF32Epsilon;
-  EXPECT_LT(testing::relative_distance(found, expected), promised * 1.4142);
+                                                        : 27 * checks::kF32Epsilon;
+  EXPECT_LT(checks::relative_distance(found, expected), promised * 1.4142);
 }
 
 TEST_P(Gemm, EveryEpilogueMatchesReference) {
@@ -105,7 +105,7 @@ TEST_P(Gemm, EveryEpilogueMatchesReference) {
              start = random_floats(m * n, 10);
   const Activations factor = random_operand(format, m, n, 11);
   const auto bound = bound_of(x, w);
-  const double storing = testing::storing_epsilon(format);
+  const double storing = checks::storing_epsilon(format);
 
   const auto rows_of = [&](const KernelSet& set, bool add) {
     std::vector<float> out = start;
@@ -210,7 +210,7 @@ TEST_P(Gemm, RefusesWrongShapes) {
   EXPECT_THROW(gemm(kernels, 4, right, w, StoreRows{out.data(), 31, nullptr}), Error);
 }
 
-INSTANTIATE_TEST_SUITE_P(Sets, Gemm, ::testing::ValuesIn(testing::sets_to_test()), testing::set_name);
+INSTANTIATE_TEST_SUITE_P(Sets, Gemm, ::testing::ValuesIn(checks::sets_to_test()), checks::set_name);
 
 TEST(BfloatPair, KeepsSeventeenBits) {
   Activations a(Format::kBf16Pair, 1, 32);

@@ -8,10 +8,10 @@
 namespace aha {
 namespace {
 
-using testing::all_within;
-using testing::floats_of;
-using testing::random_floats;
-using testing::random_operand;
+using checks::all_within;
+using checks::floats_of;
+using checks::random_floats;
+using checks::random_operand;
 
 class LayerNorm : public ::testing::TestWithParam<const KernelSet*> {
  protected:
@@ -32,11 +32,11 @@ TEST_P(LayerNorm, ForwardMatchesReference) {
       layer_norm(reference, rows, x.data(), stride, 1e-6f, expected, expected_rstd.data());
       const auto values = floats_of(expected);
       // The mean of values around 3 errs by about 3 eps sqrt(width) / sqrt(width).
-      const double bound = testing::sum_bound(1, 8);
+      const double bound = checks::sum_bound(1, 8);
       EXPECT_TRUE(all_within(floats_of(found), values,
                              [&](size_t i) {
                                return bound * (1 + std::abs(values[i])) +
-                                      testing::storing_epsilon(format) * std::abs(values[i]);
+                                      checks::storing_epsilon(format) * std::abs(values[i]);
                              }))
           << rows << " x " << width;
       EXPECT_TRUE(all_within(rstd, expected_rstd, [&](size_t) { return bound; }));
@@ -57,12 +57,12 @@ TEST_P(LayerNorm, BackwardMatchesReferenceAndAddsToWhatIsThere) {
       layer_norm_backward(
           reference, rows,
           {gradient.data(), stride, &xhat, rstd.data(), expected.data(), stride, &expected_operand});
-      const double bound = testing::sum_bound(1, 16);
+      const double bound = checks::sum_bound(1, 16);
       EXPECT_TRUE(all_within(found, expected, [&](size_t i) { return bound * (1 + std::abs(expected[i])); }))
           << rows << " x " << width;
       const auto values = floats_of(expected_operand);
       EXPECT_TRUE(all_within(floats_of(operand), values, [&](size_t i) {
-        return bound * (1 + std::abs(values[i])) + testing::storing_epsilon(format) * std::abs(values[i]);
+        return bound * (1 + std::abs(values[i])) + checks::storing_epsilon(format) * std::abs(values[i]);
       }));
     }
 }
@@ -73,7 +73,7 @@ TEST_P(LayerNorm, RefusesWidthsThatAreNotWholeStrips) {
   EXPECT_THROW(layer_norm(kernels, 2, x.data(), 32, 1e-6f, narrow, nullptr), Error);
 }
 
-INSTANTIATE_TEST_SUITE_P(Sets, LayerNorm, ::testing::ValuesIn(testing::sets_to_test()), testing::set_name);
+INSTANTIATE_TEST_SUITE_P(Sets, LayerNorm, ::testing::ValuesIn(checks::sets_to_test()), checks::set_name);
 
 TEST(LayerNormReference, BackwardIsTheDerivativeOfForward) {
   const KernelSet& reference = reference_kernels(Format::kF32);

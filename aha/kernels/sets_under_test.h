@@ -10,7 +10,7 @@
 #include "aha/kernels/tile_model.h"
 #include "aha/testing/close.h"
 
-namespace aha::testing {
+namespace aha::checks {
 
 // Every set that runs here, and the tile kernels on modelled tiles where the machine has AVX-512.
 inline std::vector<const KernelSet*> sets_to_test() {
@@ -77,6 +77,27 @@ inline double product_epsilon(Format format) {
   return format == Format::kBf16Pair ? 0x1p-18 : kF32Epsilon;
 }
 
+// Rounding to bf16 changes a value by up to u = 2^-8 of it, evenly spread: by u / sqrt(3) of it or less, root
+// mean square. The same for what a form keeps of a value.
+inline double rounding_deviation(Format format) {
+  const double most = format == Format::kF32 ? 0 : format == Format::kBf16 ? 0x1p-8 : 0x1p-17;
+  return most / std::sqrt(3.0);
+}
+
+// The same for the product of two rounded values. Pairs also drop low * low, 2^-18 of it.
+inline double rounded_product_deviation(Format format) {
+  return std::hypot(rounding_deviation(format), rounding_deviation(format),
+                    format == Format::kBf16Pair ? 0x1p-18 : 0);
+}
+
+// Relative error, over all elements, of what follows `products` rounded products in a row: each adds an error
+// of its own, independent of the others, and hands on those before it. The margin is for layers that amplify.
+// Networks in aha/nn were seen at 0.1 to 0.6 of this.
+inline double chain_bound(Format format, int64_t products) {
+  constexpr double kMargin = 1.25;
+  return kMargin * std::sqrt(static_cast<double>(products)) * rounded_product_deviation(format);
+}
+
 // Relative error of storing a value: two correct roundings of nearly equal values may differ by one unit in
 // the last place.
 inline double storing_epsilon(Format format) {
@@ -91,4 +112,4 @@ inline double storing_epsilon(Format format) {
   return 0;
 }
 
-}  // namespace aha::testing
+}  // namespace aha::checks

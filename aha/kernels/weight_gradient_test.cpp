@@ -7,7 +7,7 @@
 namespace aha {
 namespace {
 
-using namespace testing;
+using namespace checks;
 
 struct Shape {
   int64_t rows, capacity, N, K;

@@ -122,7 +122,7 @@ class GoldenVit : public ::testing::Test {
     expect_values(torch::stack({m[0][0], m[0][3], m[3][0], m[3][3]}), expected, tolerance);
   }
 
-  VitClassifier target{testing::golden_vit(), testing::golden_info()};
+  VitClassifier target{checks::golden_vit(), checks::golden_info()};
   Context context;
   Tensor pixels = (torch::arange(48, torch::kFloat64) * 0.3).cos().to(torch::kFloat32).view({1, 3, 4, 4});
   Tensor classes = torch::tensor({2}, torch::kInt64);
@@ -177,7 +177,7 @@ TEST_F(GoldenVit, GradCamFromPictureToAreas) {
 }
 
 TEST(Controls, ReproduceTheWorkedExamples) {
-  testing::LinearTarget target(4);
+  checks::LinearTarget target(4);
   const Context context;
   const std::vector<uint64_t> streams = {1};
   const auto classes = torch::zeros({1}, torch::kInt64);

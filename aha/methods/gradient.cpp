@@ -12,7 +12,7 @@
 namespace aha {
 namespace {
 
-constexpr uint64_t kPurpose = 0x736d6f6f;
+constexpr uint64_t kSmoothGradPurpose = 0x736d6f6f;
 
 Tensor over_channels(const Tensor& gradient, const std::string& channels) {
   return channels == "max" ? gradient.abs().amax(1) : gradient.abs().sum(1);
@@ -74,7 +74,7 @@ class SmoothGrad : public Method {
     const int64_t each = noise[0].numel(), blocks = (each + 3) / 4;
     float* all = noise.data_ptr<float>();
     parallel_for(noise.size(0), [&](int64_t b, int) {
-      const Rng rng(seed, stream_id({kPurpose, streams[b]}));
+      const Rng rng(seed, stream_id({kSmoothGradPurpose, streams[b]}));
       for (int64_t block = 0; block < blocks; ++block) {
         const auto bits = rng.block(static_cast<uint64_t>(sample * blocks + block));
         std::array<float, 4> four;

@@ -9,8 +9,8 @@
 namespace aha {
 namespace {
 
-using testing::Counted;
-using testing::LinearTarget;
+using checks::Counted;
+using checks::LinearTarget;
 
 // Options that make a method cheap; its default where none is needed.
 std::string cheap(const std::string& name) {
@@ -31,7 +31,7 @@ struct Asked {
 
 Asked three_pictures(int size) {
   auto pixels = torch::empty({3, 3, size, size});
-  testing::fill_with_wave(pixels, 5, 0.5);
+  checks::fill_with_wave(pixels, 5, 0.5);
   return {pixels + 0.5, torch::tensor({0, 3, 1}, torch::kInt64), {11, 22, 33}};
 }
 
@@ -75,12 +75,12 @@ void ask_all(Counted<Target>& target, bool equal_gradients = false) {
 }
 
 TEST(Catalog, EveryMethodBehavesOnATransformer) {
-  Counted<VitClassifier> target(testing::tiny_vit(), testing::plain_info("tiny_vit", 16));
+  Counted<VitClassifier> target(checks::tiny_vit(), checks::plain_info("tiny_vit", 16));
   ask_all(target);
 }
 
 TEST(Catalog, EveryMethodBehavesOnAConvNet) {
-  Counted<ConvNextClassifier> target(testing::tiny_convnext(), testing::plain_info("tiny_convnext", 16));
+  Counted<ConvNextClassifier> target(checks::tiny_convnext(), checks::plain_info("tiny_convnext", 16));
   ask_all(target);
 }
 
@@ -90,7 +90,7 @@ TEST(Catalog, EveryMethodBehavesOnAClosedBox) {
 }
 
 TEST(Catalog, MethodsThatReadTheClassGiveEachClassItsOwnMap) {
-  VitClassifier target(testing::tiny_vit(), testing::plain_info("tiny_vit", 16));
+  VitClassifier target(checks::tiny_vit(), checks::plain_info("tiny_vit", 16));
   const Asked asked = three_pictures(16);
   Asked other = asked;
   other.classes = torch::tensor({4, 4, 4}, torch::kInt64);

@@ -6,7 +6,7 @@
 namespace aha {
 namespace {
 
-constexpr uint64_t kPurpose = 0x72616e64;
+constexpr uint64_t kRandomPurpose = 0x72616e64;
 
 class Random : public Method {
  public:
@@ -24,7 +24,7 @@ class Random : public Method {
     const auto columns = (W + cell_px_ - 1) / cell_px_;
     auto out = torch::empty({B, H, W});
     for (int64_t b = 0; b < B; ++b) {
-      const Rng rng(context.seed, stream_id({kPurpose, streams[b]}));
+      const Rng rng(context.seed, stream_id({kRandomPurpose, streams[b]}));
       float* map = out[b].data_ptr<float>();
       for (int64_t y = 0; y < H; ++y)
         for (int64_t x = 0; x < W; ++x)

@@ -8,7 +8,7 @@
 namespace aha {
 namespace {
 
-constexpr uint64_t kPurpose = 0x72697365;
+constexpr uint64_t kRisePurpose = 0x72697365;
 
 class Rise : public Method {
  public:
@@ -29,7 +29,7 @@ class Rise : public Method {
     const torch::NoGradGuard no_grad;
     std::vector<Tensor> out;
     for (int64_t b = 0; b < pixels.size(0); ++b) {
-      Rng rng(context.seed, stream_id({kPurpose, streams[b]}));
+      Rng rng(context.seed, stream_id({kRisePurpose, streams[b]}));
       out.push_back(one_map(pixels[b], classes[b].item<int64_t>(), rng, context));
     }
     return torch::stack(out);

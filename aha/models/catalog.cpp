@@ -501,6 +501,7 @@ LoadedExplainer load_explainer(const std::string& spec, Classifier* target, cons
   load_state(*decoder, read_model_weights(*directory, card), spec);
   freeze(*decoder);
   decoder->to(torch_device(context));
+  decoder->set_precision(context.precision);
   return loaded;
 }
 

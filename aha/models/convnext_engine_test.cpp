@@ -4,11 +4,14 @@
 
 #include "aha/models/encoder.h"
 #include "aha/nn/state.h"
+#include "aha/testing/gradient.h"
 
 namespace aha {
 namespace {
 
-ConvNextConfig small_config() {
+using checks::relative;
+
+ConvNextConfig small_convnext() {
   ConvNextConfig c;
   c.image_size = 32;
   c.stem_stride = 2;
@@ -52,15 +55,11 @@ ClassifierInfo info_of(const ConvNextConfig& config) {
   return info;
 }
 
-double relative(const Tensor& found, const Tensor& expected) {
-  return ((found - expected).norm() / expected.norm()).item<double>();
-}
-
 // Float32 sums of a few hundred products: 1e-4 is the promise of --precision f32.
 constexpr double kExact = 1e-4;
 
 TEST(ConvNextEngine, LogitsAndPixelGradientsEqualLibtorchs) {
-  for (const auto& config : {small_config(), tiny_like_config()}) {
+  for (const auto& config : {small_convnext(), tiny_like_config()}) {
     ConvNext network = random_network(config);
     ConvNextClassifier slow(network, info_of(config)), fast(network, info_of(config), Precision::kF32);
     ASSERT_EQ(slow.engine(), nullptr);
@@ -78,9 +77,9 @@ TEST(ConvNextEngine, LogitsAndPixelGradientsEqualLibtorchs) {
 }
 
 TEST(ConvNextEngine, TapsAndOtherSizesStayOnLibtorch) {
-  ConvNext network = random_network(small_config());
-  ConvNextClassifier slow(network, info_of(small_config())),
-      fast(network, info_of(small_config()), Precision::kF32);
+  ConvNext network = random_network(small_convnext());
+  ConvNextClassifier slow(network, info_of(small_convnext())),
+      fast(network, info_of(small_convnext()), Precision::kF32);
   torch::manual_seed(2);
   const Tensor pixels = torch::rand({2, 3, 32, 32}), other = torch::rand({2, 3, 40, 40});
   Taps taps({"stage.1"});
@@ -90,9 +89,9 @@ TEST(ConvNextEngine, TapsAndOtherSizesStayOnLibtorch) {
 }
 
 TEST(ConvNextEngine, AnEncoderSeesTheSameStages) {
-  ConvNext network = random_network(small_config());
-  ConvNextClassifier slow(network, info_of(small_config())),
-      fast(network, info_of(small_config()), Precision::kF32);
+  ConvNext network = random_network(small_convnext());
+  ConvNextClassifier slow(network, info_of(small_convnext())),
+      fast(network, info_of(small_convnext()), Precision::kF32);
   torch::manual_seed(3);
   const Tensor pixels = torch::rand({2, 3, 32, 32});
   const std::vector<std::string> levels = {"stage.0", "stage.1", "stage.2"};
@@ -109,7 +108,7 @@ TEST(ConvNextEngine, AnEncoderSeesTheSameStages) {
 TEST(ConvNextEngine, FitsWholeStripsAndSizesThatEveryStageHalves) {
   InputSpec input;
   input.size = 32;
-  ConvNextConfig config = small_config();
+  ConvNextConfig config = small_convnext();
   EXPECT_TRUE(engine_fits(config, input));
   input.size = 36;
   EXPECT_FALSE(engine_fits(config, input));

@@ -1,6 +1,9 @@
 #include "aha/models/dpt.h"
 
+#include <cmath>
+
 #include "aha/base/error.h"
+#include "aha/nn/trainable_linear.h"
 
 namespace aha {
 namespace {
@@ -34,6 +37,7 @@ Fields fields(DecoderOptions& o) {
   list.add("head", o.head, "channels of the refinement head").range(1, 65536);
   list.add("last_up", o.last_up, "enlargement of the finest map before the head").range(1, 16);
   list.add("level_norm", o.level_norm, "a LayerNorm of its own on each level");
+  list.add("lens", o.lens, "a channel a level: token times class");
   list.add("output", o.output, "activation of the map").choices({"none", "sigmoid"});
   list.add("padding", o.padding, "of 3x3 convolutions").choices({"zeros", "replicate"});
   return list;
@@ -82,6 +86,8 @@ void DecoderImpl::reset() {
   class_embed = register_module("class_embed", torch::nn::Embedding(o.classes, o.embedding));
   norms = torch::nn::ModuleList();
   if (o.level_norm) register_module("norms", norms);
+  lens = torch::nn::ModuleList();
+  if (o.lens) register_module("lens", lens);
   proj = register_module("proj", torch::nn::ModuleList());
   reassemble = register_module("reassemble", torch::nn::ModuleList());
   rn = register_module("rn", torch::nn::ModuleList());
@@ -91,7 +97,9 @@ void DecoderImpl::reset() {
     if (s == 0 || s == -1)
       throw input_error("decoder: scale of level {}: expected s > 0 or s < -1, found {}", k, s);
     if (o.level_norm) norms->push_back(torch::nn::LayerNorm(torch::nn::LayerNormOptions({o.widths[k]})));
-    proj->push_back(torch::nn::Linear(o.widths[k] + o.embedding, c));
+    if (o.lens)
+      lens->push_back(torch::nn::Linear(torch::nn::LinearOptions(o.embedding, o.widths[k]).bias(false)));
+    proj->push_back(torch::nn::Linear(o.widths[k] + o.embedding + (o.lens ? 1 : 0), c));
     if (s > 1)
       reassemble->push_back(torch::nn::ConvTranspose2d(torch::nn::ConvTranspose2dOptions(c, c, s).stride(s)));
     else if (s < 0)
@@ -118,8 +126,14 @@ Tensor DecoderImpl::forward(const std::vector<Tensor>& levels, const Tensor& cla
     auto x = levels[k].flatten(2).transpose(1, 2);  // (B, N, D)
     if (o.level_norm) x = norms[k]->as<torch::nn::LayerNorm>()->forward(x);
     auto* linear = proj[k]->as<torch::nn::Linear>();
-    const auto W_x = linear->weight.slice(1, 0, o.widths[k]), W_e = linear->weight.slice(1, o.widths[k]);
-    const auto y = at::linear(x, W_x) + at::linear(e, W_e, linear->bias).unsqueeze(1);  // (B, N, c)
+    const int64_t D = o.widths[k];
+    const auto W_x = linear->weight.slice(1, 0, D), W_e = linear->weight.slice(1, D, D + o.embedding);
+    auto y = projected(x, W_x) + at::linear(e, W_e, linear->bias).unsqueeze(1);  // (B, N, c)
+    if (o.lens) {
+      const auto wanted = lens[k]->as<torch::nn::Linear>()->forward(e).unsqueeze(2);  // (B, D, 1)
+      const auto seen = torch::matmul(x, wanted) / std::sqrt(static_cast<double>(D));  // (B, N, 1)
+      y = y + at::linear(seen, linear->weight.slice(1, D + o.embedding));
+    }
     // gelu after the change of shape, never before: libtorch 1.13 hands a contiguous input to oneDNN and then leaves the gradient unset (1e10 and more) where the gradient
     // that comes back has other strides, as it has behind replicated borders.
     auto map = torch::gelu(y.transpose(1, 2).unflatten(2, {h, w}));  // (B, c, h, w), channels-last in memory
@@ -140,11 +154,23 @@ Tensor DecoderImpl::forward(const std::vector<Tensor>& levels, const Tensor& cla
   return o.output == "sigmoid" ? torch::sigmoid(map) : map;
 }
 
+void DecoderImpl::set_precision(Precision precision) {
+  kernels_ = precision == Precision::kBf16 ? &best_kernel_set(precision) : nullptr;
+}
+
+Tensor DecoderImpl::projected(const Tensor& x, const Tensor& weight) const {
+  if (kernels_ && trainable_linear_fits(x, weight)) return trainable_linear(*kernels_, x, weight);
+  return at::linear(x, weight);
+}
+
 void DecoderImpl::start_embedding_from(const Tensor& rows) {
   check_shape(rows, {options.classes, options.embedding}, "rows of the class embedding");
   const torch::NoGradGuard no_grad;
   const auto centred = rows - rows.mean();
   class_embed->weight.copy_(centred / centred.std().clamp_min(1e-12));
+  for (size_t k = 0; k < lens->size(); ++k)
+    if (options.widths[k] >= options.embedding)
+      lens[k]->as<torch::nn::Linear>()->weight.copy_(torch::eye(options.widths[k], options.embedding));
 }
 
 }  // namespace aha

@@ -2,7 +2,7 @@
 // section 3.3; DPT, Ranftl et al. 2021).
 //
 //   e   = class_embed[t]                            one table for all levels
-//   z_k = gelu(proj_k([x_k ; e]))                   a token at a time
+//   z_k = gelu(proj_k([x_k ; e]))                   a token at a time; with a lens [x_k ; e ; x_k . lens_k(e) / sqrt(D)]
 //   f_k = rn_k(reassemble_k(z_k))                   x4, x2, as it is, /2: a pyramid, finest first
 //   p   = up(out(rcu2(f_last)))                     deepest first, then for each finer level
 //   p   = up(out_k(rcu2_k(p + rcu1_k(f_k))))        `up` goes to the size of the next finer map
@@ -17,6 +17,10 @@
 // Batch norm: batch statistics in training, running ones in eval and in refinement, so that a map never
 // depends on its batch mates.
 //
+// At set_precision(kBf16) the projections of tokens run on the fast kernels (nn/trainable_linear.h), where
+// everything is on the CPU and the widths are multiples of 32. They are 1 % of the work; the convolutions
+// stay on libtorch.
+//
 // 16,294,145 parameters for DINOv3-L and 1000 classes; 19 G multiply-adds an image at 224.
 #pragma once
 
@@ -28,6 +32,7 @@
 #include <torch/nn/modules/normalization.h>
 
 #include "aha/base/options.h"
+#include "aha/kernels/kernel_set.h"
 #include "aha/tensor/tensor.h"
 
 namespace aha {
@@ -42,6 +47,9 @@ struct DecoderOptions {
   int channels = 256, top = 128, head = 64;
   int last_up = 2;                // the finest map is enlarged by this before the top convolution
   bool level_norm = false;        // a LayerNorm of its own on each level: for raw activations
+  // A channel more a level: the token's product with what the class looks for there. The paper adds token and class
+  // only; with the target's own features and class rows the product is what the target's head would say of the token.
+  bool lens = false;
   std::string output = "none";    // none = unbounded, sigmoid
   std::string padding = "zeros";  // of 3x3 convolutions: zeros, replicate
 };
@@ -99,14 +107,23 @@ struct DecoderImpl : torch::nn::Cloneable<DecoderImpl> {
   Tensor forward(const std::vector<Tensor>& levels, const Tensor& classes, int64_t H, int64_t W);
 
   // Begins the class embedding from rows (C, embedding), such as the target's own last layer, scaled to unit
-  // variance.
+  // variance, and the lens of levels as wide as them from the rows themselves.
   void start_embedding_from(const Tensor& rows);
+
+  // Of the projections. kF32, as it begins: libtorch's products.
+  void set_precision(Precision precision);
+  void set_kernels(const KernelSet* kernels) { kernels_ = kernels; }  // the same by hand; null = libtorch
 
   DecoderOptions options;
   torch::nn::Embedding class_embed{nullptr};
-  torch::nn::ModuleList norms, proj, reassemble, rn, fuse;
+  torch::nn::ModuleList norms, lens, proj, reassemble, rn, fuse;
   torch::nn::Conv2d top{nullptr};
   RefinementHead head{nullptr};
+
+ private:
+  Tensor projected(const Tensor& x, const Tensor& weight) const;  // (B, N, D), (c, D) -> (B, N, c)
+
+  const KernelSet* kernels_ = nullptr;
 };
 TORCH_MODULE(Decoder);
 

@@ -172,10 +172,41 @@ TEST(Decoder, TheSplitProjectionIsTheConcatenatedOne) {
   EXPECT_LT((decoder->forward({level}, classes, 8, 8) - map).abs().max().item<double>(), 1e-5);
 }
 
+TEST(Decoder, TheLensIsAChannelThatHoldsTokenTimesClass) {
+  torch::manual_seed(1);
+  auto options = small_decoder({5}, {1});
+  options.lens = true;
+  Decoder decoder(options);
+  decoder->eval();
+  const auto level = torch::randn({2, 5, 4, 4});
+  const auto classes = torch::tensor({2, 0});
+  const auto e = decoder->class_embed(classes);                                    // (2, 6)
+  const auto wanted = decoder->lens[0]->as<torch::nn::Linear>()->forward(e);       // (2, 5)
+  const auto seen = (level * wanted.view({2, 5, 1, 1})).sum(1, true) / std::sqrt(5.0);
+  const auto joined =
+      torch::cat({level, e.view({2, 6, 1, 1}).expand({2, 6, 4, 4}), seen}, 1).permute({0, 2, 3, 1});
+  auto map = torch::gelu(decoder->proj[0]->as<torch::nn::Linear>()->forward(joined)).permute({0, 3, 1, 2});
+  map = decoder->fuse[0]->as<Fusion>()->forward(decoder->rn[0]->as<torch::nn::Conv2d>()->forward(map), {});
+  map = decoder->head(decoder->top(at::upsample_bilinear2d(map, {8, 8}, true))).squeeze(1);
+  EXPECT_LT((decoder->forward({level}, classes, 8, 8) - map).abs().max().item<double>(), 1e-5);
+}
+
+TEST(Decoder, TheLensOfALevelAsWideAsTheRowsBeginsAsTheRows) {
+  auto options = small_decoder({5, 6, 7}, {1, 1, 1});
+  options.lens = true;
+  Decoder decoder(options);
+  decoder->start_embedding_from(torch::randn({3, 6}));
+  const auto rows = decoder->class_embed->weight;  // (3, 6)
+  EXPECT_TRUE(torch::allclose(decoder->lens[1]->as<torch::nn::Linear>()->forward(rows), rows));
+  const auto wider = decoder->lens[2]->as<torch::nn::Linear>()->forward(rows);
+  EXPECT_TRUE(torch::allclose(wider.slice(1, 0, 6), rows));
+  EXPECT_EQ(wider.slice(1, 6).abs().max().item<float>(), 0.f);
+}
+
 TEST(Decoder, EveryParameterGetsAGradient) {
   torch::manual_seed(1);
   auto options = small_decoder({5, 5, 5, 5}, {4, 2, 1, -2});
-  options.level_norm = true;
+  options.level_norm = options.lens = true;
   Decoder decoder(options);
   std::vector<Tensor> levels;
   for (int k = 0; k < 4; ++k) levels.push_back(torch::randn({3, 5, 4, 4}));
@@ -190,7 +221,9 @@ TEST(Decoder, EveryParameterGetsAGradient) {
 
 TEST(Decoder, GradientIsThatOfFiniteDifferences) {
   torch::manual_seed(2);
-  Decoder decoder(small_decoder({3, 3}, {2, 1}));
+  auto options = small_decoder({3, 3}, {2, 1});
+  options.lens = true;
+  Decoder decoder(options);
   decoder->eval();
   decoder->to(at::kDouble);
   const auto fixed = torch::randn({1, 3, 2, 2}, at::kDouble);

@@ -5,11 +5,14 @@
 #include "aha/base/parallel.h"
 #include "aha/models/vit_encoder.h"
 #include "aha/nn/state.h"
+#include "aha/testing/gradient.h"
 
 namespace aha {
 namespace {
 
-VitConfig small_config() {
+using checks::relative;
+
+VitConfig small_vit() {
   VitConfig c;
   c.image_size = 32;
   c.patch = 8;
@@ -22,7 +25,7 @@ VitConfig small_config() {
 }
 
 VitConfig dinov3_like() {
-  VitConfig c = small_config();
+  VitConfig c = small_vit();
   c.rope = true;
   c.registers = 4;
   c.layer_scale = true;
@@ -53,17 +56,13 @@ InputSpec input_of(const VitConfig& config) {
   return input;
 }
 
-double relative(const Tensor& found, const Tensor& expected) {
-  return ((found - expected).norm() / expected.norm()).item<double>();
-}
-
 // Float32 sums of a few hundred products: 1e-4 is the promise of --precision f32.
 constexpr double kExact = 1e-4;
 
 class EngineOf : public testing::TestWithParam<std::string> {
  protected:
   VitConfig config() const {
-    VitConfig c = small_config();
+    VitConfig c = small_vit();
     if (GetParam() == "distilled") c.distilled = true;
     if (GetParam() == "layer_scale_and_registers") c.layer_scale = true, c.registers = 4;
     if (GetParam() == "odd_grid") c.image_size = 40;
@@ -90,8 +89,8 @@ INSTANTIATE_TEST_SUITE_P(Vits, EngineOf, testing::Values("plain", "distilled", "
                          [](const auto& info) { return info.param; });
 
 TEST(Engine, AnyThreadsAndAnySplitGiveTheSameBits) {
-  Vit network = random_network(small_config());
-  FrozenVit engine(frozen_weights_from(network, input_of(small_config())), Precision::kF32);
+  Vit network = random_network(small_vit());
+  FrozenVit engine(frozen_weights_from(network, input_of(small_vit())), Precision::kF32);
   torch::manual_seed(2);
   const Tensor pixels = torch::rand({7, 3, 32, 32});
   set_threads(1);
@@ -139,10 +138,10 @@ TEST(Engine, AnEncoderGivesLibtorchsFeatures) {
 }
 
 TEST(Engine, ATargetGivesItsOwnTokens) {
-  Vit network = random_network(small_config());
+  Vit network = random_network(small_vit());
   ClassifierInfo info;
   info.name = "small";
-  info.input = input_of(small_config());
+  info.input = input_of(small_vit());
   VitClassifier plain(network, info), fast(network, info, Precision::kF32);
   torch::manual_seed(8);
   const Tensor pixels = torch::rand({3, 3, 32, 32});
@@ -161,8 +160,8 @@ TEST(Engine, ATargetGivesItsOwnTokens) {
 }
 
 TEST(Engine, PerturbedProbabilitiesAndTheirGradientEqualTheLongWay) {
-  Vit network = random_network(small_config());
-  const InputSpec input = input_of(small_config());
+  Vit network = random_network(small_vit());
+  const InputSpec input = input_of(small_vit());
   FrozenVit engine(frozen_weights_from(network, input), Precision::kF32);
   torch::manual_seed(4);
   constexpr int64_t B = 3, S = 5, K = 9;

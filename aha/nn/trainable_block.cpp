@@ -9,17 +9,12 @@
 #include "aha/kernels/gemm.h"
 #include "aha/kernels/layer_norm.h"
 #include "aha/kernels/weight_gradient.h"
+#include "aha/nn/trainable_parts.h"
 
 namespace aha {
 namespace {
 
-// Rows of a chunk keep the operands of a product in the second level cache; at least so many chunks a batch
-// where there are as many images, so that cores have work.
-constexpr int64_t kChunkRows = 1040, kChunksWanted = 8;
-// Partial sums of the weight gradients: chunk c adds to sum c % kSums. A bound for memory and for the threads
-// of the way back.
-constexpr int64_t kSums = 16;
-
+// Images of a chunk.
 int64_t chunk_size(int64_t images, int64_t tokens) {
   const int64_t most = std::clamp<int64_t>((kChunkRows + tokens / 2) / tokens, 1, 64);
   return std::clamp<int64_t>((images + kChunksWanted - 1) / kChunksWanted, 1, most);
@@ -126,10 +121,6 @@ struct Places {
 };
 constexpr Places kPlaces[kParts] = {
     {2, 3, 0, 1, -1}, {4, 5, -1, -1, 12}, {8, 9, 6, 7, -1}, {10, 11, -1, -1, 13}};
-
-const float* floats(const Tensor& tensor) {
-  return tensor.data_ptr<float>();
-}
 
 }  // namespace
 
@@ -242,13 +233,8 @@ std::vector<Tensor> TrainableBlock::Impl::plain(at::TensorList weights) const {
   const std::vector<std::vector<int64_t>> shapes = {{D}, {D},    {3 * D, D}, {3 * D}, {D, D}, {D}, {D},
                                                     {D}, {F, D}, {F},        {D, F},  {D},    {D}, {D}};
   std::vector<Tensor> out;
-  for (size_t i = 0; i < weights.size(); ++i) {
-    if (weights[i].sizes() != shapes[i] || !weights[i].is_cpu())
-      throw input_error("weight {} of a trainable block: expected shape {} on the CPU, found {} on {}", i,
-                        fmt::join(shapes[i], " x "), fmt::join(weights[i].sizes(), " x "),
-                        weights[i].device().str());
-    out.push_back(weights[i].detach().to(torch::kFloat32).contiguous());
-  }
+  for (size_t i = 0; i < weights.size(); ++i)
+    out.push_back(plain_weight(weights[i], shapes[i], fmt::format("weight {} of a trainable block", i)));
   return out;
 }
 
@@ -434,15 +420,10 @@ struct TrainableBlockFunction : torch::autograd::Function<TrainableBlockFunction
     const Packs packs = block.pack(block.fold(masters), Q == T, true);
 
     Tensor dx = torch::empty({B, T, D});
-    const int64_t partial = std::min(kSums, chunks), size = block.offset(kParts);
-    std::vector<AlignedBuffer<float>> sums(partial);
-    parallel_for(partial, [&](int64_t i, int) {
-      sums[i] = AlignedBuffer<float>(size);
-      for (int64_t c = i; c < chunks; c += partial) {
-        const int64_t first = c * state.chunk, n = std::min(state.chunk, B - first);
-        block.backward(*state.chunks[c], n, packs, floats(dout) + first * Q * D, sums[i].data(),
-                       dx.data_ptr<float>() + first * T * D);
-      }
+    const Tensor total = sum_over_chunks(chunks, block.offset(kParts), [&](int64_t c, float* sums) {
+      const int64_t first = c * state.chunk, n = std::min(state.chunk, B - first);
+      block.backward(*state.chunks[c], n, packs, floats(dout) + first * Q * D, sums,
+                     dx.data_ptr<float>() + first * T * D);
     });
 
     torch::autograd::variable_list out = {dx};
@@ -452,12 +433,8 @@ struct TrainableBlockFunction : torch::autograd::Function<TrainableBlockFunction
                                                                     : nullptr;
     };
     parallel_for(kParts, [&](int64_t p, int) {
-      const int64_t from = block.offset(p), to = block.offset(p + 1),
-                    biases = masters[p].outputs * masters[p].inputs;
-      float* total = sums[0].data();
-      for (int64_t i = 1; i < partial; ++i)
-        for (int64_t j = from; j < to; ++j) total[j] += sums[i][j];
-      unfold(masters[p], total + from, total + from + biases,
+      const float* d_weight = floats(total) + block.offset(p);
+      unfold(masters[p], d_weight, d_weight + masters[p].outputs * masters[p].inputs,
              {at(kPlaces[p].weight), at(kPlaces[p].bias), at(kPlaces[p].gamma), at(kPlaces[p].beta),
               at(kPlaces[p].scale)});
     });

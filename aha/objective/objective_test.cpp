@@ -17,8 +17,8 @@
 namespace aha {
 namespace {
 
-using testing::LinearToy;
-using testing::PlantedToy;
+using checks::LinearToy;
+using checks::PlantedToy;
 
 // Regions of a 2 x 2 grid on a picture of `size` pixels.
 Tensor quarters(int64_t size) {
@@ -29,7 +29,7 @@ Tensor quarters(int64_t size) {
 }
 
 LadderImages two_pictures(int size) {
-  const Tensor pixels = testing::pixels_of(testing::noise_pictures(2, size, 3));
+  const Tensor pixels = checks::pixels_of(checks::noise_pictures(2, size, 3));
   return {pixels, torch::zeros_like(pixels), quarters(size), torch::zeros({2}, torch::kInt64)};
 }
 
@@ -65,8 +65,8 @@ TEST(LadderProbabilities, HaveTheDerivativeOfTheLinearClassifier) {
 
 TEST(LadderProbabilities, GiveTheSameBitsForAnyNumberOfThreads) {
   PlantedToy target(16);
-  const auto planted = testing::planted_pictures(3, 16, 5);
-  const Tensor pixels = testing::pixels_of(planted.data);
+  const auto planted = checks::planted_pictures(3, 16, 5);
+  const Tensor pixels = checks::pixels_of(planted.data);
   const LadderImages images{pixels, torch::zeros_like(pixels), quarters(16), torch::tensor({0, 1, 2}, torch::kInt64)};
   const Tensor masks = torch::rand({3, 16, 4}).requires_grad_(true);
   std::vector<Tensor> gradients;
@@ -114,7 +114,7 @@ TEST(DrawStep, RefusesGridsThatEndBeforeTheyBegin) {
 TEST(Objective, OrdersAFreeMapLikeTheLinearClassifierDoes) {
   constexpr int kSize = 12;
   LinearToy target(kSize);
-  const Tensor pixels = testing::pixels_of(testing::noise_pictures(1, kSize, 9));
+  const Tensor pixels = checks::pixels_of(checks::noise_pictures(1, kSize, 9));
   const ObjectiveImages images{pixels, torch::zeros({1}, torch::kInt64)};
   ObjectiveOptions options;
   options.grid_low = options.grid_high = 6;
@@ -132,7 +132,7 @@ TEST(Objective, OrdersAFreeMapLikeTheLinearClassifierDoes) {
     objective(target, map, images, drawn, options, context).loss.backward();
     optimiser.step();
   }
-  EXPECT_GT(rank_correlation(testing::doubles(map), testing::doubles(target.importance(pixels))), 0.95);
+  EXPECT_GT(rank_correlation(checks::doubles(map), checks::doubles(target.importance(pixels))), 0.95);
 }
 
 TEST(Refine, LeavesTheExplainerAsItWas) {
@@ -141,8 +141,8 @@ TEST(Refine, LeavesTheExplainerAsItWas) {
   torch::manual_seed(1);
   Explainer explainer(encoder_from_target(target, {"pixels"}), decoder);
   explainer.decoder()->eval();
-  const auto planted = testing::planted_pictures(2, 16, 5);
-  const Tensor pixels = testing::pixels_of(planted.data), classes = torch::tensor({planted.data.labels[0], planted.data.labels[1]}, torch::kInt64);
+  const auto planted = checks::planted_pictures(2, 16, 5);
+  const Tensor pixels = checks::pixels_of(planted.data), classes = torch::tensor({planted.data.labels[0], planted.data.labels[1]}, torch::kInt64);
   const Tensor before = explainer.map(pixels, classes).detach();
   RefineOptions options;
   options.steps = 2;
@@ -161,8 +161,8 @@ TEST(Refine, FindsPlantedEvidenceFromAnUntrainedHead) {
   torch::manual_seed(1);
   Explainer explainer(encoder_from_target(target, {"pixels"}), decoder);
   explainer.decoder()->eval();
-  const auto planted = testing::planted_pictures(3, kSize, 5);
-  const Tensor pixels = testing::pixels_of(planted.data);
+  const auto planted = checks::planted_pictures(3, kSize, 5);
+  const Tensor pixels = checks::pixels_of(planted.data);
   const Tensor classes = torch::tensor({planted.data.labels[0], planted.data.labels[1], planted.data.labels[2]}, torch::kInt64);
   RefineOptions options;
   options.steps = 60;
@@ -172,7 +172,7 @@ TEST(Refine, FindsPlantedEvidenceFromAnUntrainedHead) {
   options.objective.reference_choice = "all";
   const auto maps = refined_maps(target, explainer, pixels, classes, options, {}).maps;
   double share = 0;
-  for (size_t i = 0; i < 3; ++i) share += testing::top_share(maps[static_cast<int64_t>(i)], planted.corner[i]) / 3;
+  for (size_t i = 0; i < 3; ++i) share += checks::top_share(maps[static_cast<int64_t>(i)], planted.corner[i]) / 3;
   EXPECT_GE(share, 0.9);
 }
 
@@ -180,12 +180,12 @@ TEST(Refine, StopsWhenItsTimeIsOver) {
   PlantedToy target(16);
   DecoderOptions decoder{.widths = {3}, .scales = {1}, .classes = 3, .embedding = 4, .channels = 8, .top = 8, .head = 8, .last_up = 1};
   Explainer explainer(encoder_from_target(target, {"pixels"}), decoder);
-  const auto planted = testing::planted_pictures(1, 16, 5);
+  const auto planted = checks::planted_pictures(1, 16, 5);
   RefineOptions options;
   options.steps = 1000000;
   options.budget_ms = 100;
   options.objective.grid_low = options.objective.grid_high = 4;
-  const auto refined = refined_maps(target, explainer, testing::pixels_of(planted.data), torch::zeros({1}, torch::kInt64), options, {});
+  const auto refined = refined_maps(target, explainer, checks::pixels_of(planted.data), torch::zeros({1}, torch::kInt64), options, {});
   EXPECT_LT(refined.steps[0], 1000000);
 }
 

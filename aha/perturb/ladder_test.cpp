@@ -74,7 +74,7 @@ TEST(Ladder, SoftImagesAreDifferentiableInTheMasks) {
     const SoftLadder ladder(pixels, reference, masks);
     return ladder.deletion(0, 2).pow(3).sum() - ladder.insertion(1, 1).pow(2).sum();
   };
-  EXPECT_LT(testing::gradient_error(loss, torch::rand({1, 2, 3, 3}, torch::kFloat64)), 1e-6);
+  EXPECT_LT(checks::gradient_error(loss, torch::rand({1, 2, 3, 3}, torch::kFloat64)), 1e-6);
 }
 
 TEST(Ladder, RefusesWhatDoesNotFit) {

@@ -69,10 +69,10 @@ TEST(RegionGrid, GradientsEqualFiniteDifferences) {
   const RegionGrid grid = make_grid(5, 6, 2, 0.3, 0.6);
   const Tensor by_region = torch::randn({1, grid.K()}, torch::kFloat64),
                by_pixel = torch::randn({1, 5, 6}, torch::kFloat64);
-  EXPECT_LT(testing::gradient_error(
+  EXPECT_LT(checks::gradient_error(
                 [&](const Tensor& x) { return (pool(grid, x).square() * by_region).sum(); }, by_pixel),
             1e-6);
-  EXPECT_LT(testing::gradient_error(
+  EXPECT_LT(checks::gradient_error(
                 [&](const Tensor& x) { return (upsample(grid, x).square() * by_pixel).sum(); }, by_region),
             1e-6);
 }

@@ -68,7 +68,7 @@ TEST(SoftSort, TheReferenceGradientEqualsFiniteDifferences) {
       return (soft_top_k(x, torch::tensor({2, 5, 9}, torch::kInt64), options, {}, Context{}).masks * weight)
           .sum();
     };
-    EXPECT_LT(testing::gradient_error(loss, scores), 1e-6);
+    EXPECT_LT(checks::gradient_error(loss, scores), 1e-6);
   }
 }
 

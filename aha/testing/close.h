@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-namespace aha::testing {
+namespace aha::checks {
 
 constexpr double kF32Epsilon = 0x1p-24;  // half a unit in the last place of 1
 
@@ -58,4 +58,4 @@ template <class Bound>
          << ": expected " << expected[worst] << " within " << bound(worst) << ", found " << found[worst];
 }
 
-}  // namespace aha::testing
+}  // namespace aha::checks

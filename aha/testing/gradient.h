@@ -1,4 +1,5 @@
-// Finite differences in double: whether a gradient is the derivative of its function.
+// How far tensors are from what they should be. Finite differences in double say whether a gradient is the derivative of its
+// function.
 //
 // The central difference with step h errs by h^2 f'''/6 and by rounding, 1e-16 |f| / h: with the default h =
 // 1e-5 about 1e-10 each where f is of order one. The error returned is relative to the largest component, so
@@ -9,7 +10,7 @@
 
 #include <functional>
 
-namespace aha::testing {
+namespace aha::checks {
 
 // f: any tensor -> a scalar tensor, differentiable. x is taken as double. Returns max |autograd - difference|
 // / max(|difference|, 1e-8).
@@ -33,4 +34,9 @@ inline double gradient_error(const std::function<at::Tensor(const at::Tensor&)>&
   return (grad - difference).abs().max().item<double>() / std::max(largest, 1e-8);
 }
 
-}  // namespace aha::testing
+// |found - expected| / |expected|
+inline double relative(const at::Tensor& found, const at::Tensor& expected) {
+  return ((found - expected).norm() / expected.norm()).item<double>();
+}
+
+}  // namespace aha::checks

@@ -7,7 +7,7 @@
 #include "aha/models/convnext.h"
 #include "aha/models/vit.h"
 
-namespace aha::testing {
+namespace aha::checks {
 
 // Element k of tensor number m: amplitude * sin(0.63 k + 1.3 m).
 inline void fill_with_wave(const Tensor& tensor, int m, double amplitude) {
@@ -110,4 +110,4 @@ class LinearTarget : public Classifier {
   Tensor weights;  // (C, 3, H, W)
 };
 
-}  // namespace aha::testing
+}  // namespace aha::checks

@@ -7,7 +7,7 @@
 #include "aha/data/dataset.h"
 #include "aha/models/classifier.h"
 
-namespace aha::testing {
+namespace aha::checks {
 
 // Shows its pixels under the tap "pixels", so that an explainer can have them as features.
 class ToyClassifier : public Classifier {
@@ -139,4 +139,4 @@ inline std::vector<double> doubles(const Tensor& values) {
   return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
 }
 
-}  // namespace aha::testing
+}  // namespace aha::checks

@@ -18,8 +18,6 @@ namespace aha {
 namespace {
 
 constexpr int64_t kOwnBatch = 128, kCheckBatch = 250;
-constexpr uint64_t kHoldOutSeed =
-    0x686f6c64;  // not the run's seed: all runs are compared on the same pictures
 constexpr std::array<double, 3> kCifarMean = {0.4914, 0.4822, 0.4465}, kCifarStd = {0.2470, 0.2435, 0.2616};
 
 // A network that is being trained, whatever its architecture.
@@ -124,11 +122,9 @@ class ClassifierTask : public TrainTask {
         context_(context),
         augment_(options.augment) {
     augment_.mean = input.mean;
-    std::vector<int64_t> order = Rng(kHoldOutSeed).permutation(data.size());
-    const int64_t held = std::min(options.holdout, data.size() / 5);
-    held_out_.assign(order.begin(), order.begin() + held);
-    training_.assign(order.begin() + held, order.end());
-    std::sort(training_.begin(), training_.end());
+    HeldOutSplit split = held_out_split(data.size(), options.holdout);
+    training_ = std::move(split.training);
+    held_out_ = std::move(split.held_out);
     if (!options.teacher.empty()) {
       teacher_ = load_classifier(options.teacher, {}, context);
       if (teacher_->info().classes != classes_of(data))
@@ -156,6 +152,7 @@ class ClassifierTask : public TrainTask {
           augment(image, augment_, context_.seed, batch.epoch, batch.indices[i], out);
         },
         training_);
+    if (augment_.cutmix_share > 0) mix(batch);
   }
 
   Losses losses(const Batch& batch) override {
@@ -163,8 +160,14 @@ class ClassifierTask : public TrainTask {
     const Tensor labels = batch.labels.to(torch_device(context_));      // (B)
     const Tensor logits = student_.logits(normalised(pixels, input_));  // (B, C)
     namespace F = torch::nn::functional;
-    const Tensor entropy = F::cross_entropy(
-        logits, labels, F::CrossEntropyFuncOptions().label_smoothing(options_.label_smoothing));
+    const auto entropy_of = [&](const Tensor& truth) {  // (B)
+      return F::cross_entropy(logits, truth.to(logits.device()),
+                              F::CrossEntropyFuncOptions().label_smoothing(options_.label_smoothing).reduction(torch::kNone));
+    };
+    Tensor entropies = entropy_of(labels);
+    if (batch.second_labels.defined())
+      entropies = entropies.lerp(entropy_of(batch.second_labels), batch.second_shares.to(logits.device()));
+    const Tensor entropy = entropies.mean();
     if (!teacher_) return {entropy, {{"cross_entropy", entropy}}};
     const double t = options_.teacher_temperature, share = options_.teacher_share;
     Tensor wanted;  // (B, C)
@@ -203,6 +206,33 @@ class ClassifierTask : public TrainTask {
   }
 
  private:
+  // Rectangles of other pictures, varied as those are in this epoch.
+  void mix(Batch& batch) const {
+    const int side = input_.size;
+    batch.second_labels = batch.labels.clone();
+    batch.second_shares = torch::zeros({batch.labels.size(0)});
+    for (size_t i = 0; i < batch.indices.size(); ++i) {
+      const auto row = static_cast<int64_t>(i);
+      const CutMix cut = draw_cutmix(augment_, context_.seed, batch.epoch, batch.indices[i], examples(), side);
+      if (cut.width * cut.height == 0) continue;
+      Batch other;
+      other.epoch = batch.epoch;
+      other.indices = {cut.partner};
+      fill(
+          other,
+          [&](int64_t, const Image& image, std::span<float> out) {
+            augment(image, augment_, context_.seed, batch.epoch, cut.partner, out);
+          },
+          training_);
+      const auto inside = [&](const Tensor& pixels) {  // (3, height, width)
+        return pixels.narrow(1, cut.y, cut.height).narrow(2, cut.x, cut.width);
+      };
+      inside(batch.pixels[row]).copy_(inside(other.pixels[0]));
+      batch.second_labels[row] = other.labels[0];
+      batch.second_shares[row] = static_cast<double>(cut.width * cut.height) / (side * side);
+    }
+  }
+
   // Pixels and labels of batch.indices, which point into `examples`, which point into the data set.
   template <class Write>
   void fill(Batch& batch, Write write, const std::vector<int64_t>& examples,

@@ -17,8 +17,7 @@
 namespace aha {
 namespace {
 
-constexpr int64_t kOwnBatch = 8;
-constexpr uint64_t kHoldOutSeed = 0x686f6c64;  // not the run's seed: all runs are compared on the same pictures
+constexpr int64_t kUsualBatch = 8;
 constexpr uint64_t kFlipPurpose = 0x666c6970;
 constexpr int kSearchSteps = 3;
 
@@ -109,11 +108,9 @@ class ExplainerTask : public TrainTask {
                 WorkerGroup& group, const Context& context)
       : target_(target), explainer_(explainer), data_(data), options_(options), global_batch_(global_batch), group_(group), context_(context),
         known_(target, explainer, int64_t{options.cache_mb} << 20), statistics_(*explainer.decoder()) {
-    const std::vector<int64_t> order = Rng(kHoldOutSeed).permutation(data.size());
-    const int64_t held = std::min(options.holdout, data.size() / 5);
-    held_out_.assign(order.begin(), order.begin() + held);
-    training_.assign(order.begin() + held, order.end());
-    std::sort(training_.begin(), training_.end());
+    HeldOutSplit split = held_out_split(data.size(), options.holdout);
+    training_ = std::move(split.training);
+    held_out_ = std::move(split.held_out);
     const int64_t epoch_steps = std::max<int64_t>(1, examples() / global_batch);
     total_steps_ = options.train.epochs * epoch_steps;
     if (options.train.max_steps > 0) total_steps_ = std::min(total_steps_, options.train.max_steps);
@@ -267,6 +264,7 @@ Fields fields(ExplainerShape& s) {
       .add("top-channels", s.top, "channels after the fusion; 0 = by the size (paper: 128)").range(0, 4096)
       .add("head-channels", s.head, "channels of the refinement head; 0 = by the size (paper: 64)").range(0, 4096)
       .add("embedding", s.embedding, "width of the class embedding; 0 = begin from the target's own class rows (paper: 1024)").range(0, 65536)
+      .add("lens", s.lens, "token times class as a channel of each level; the paper has none")
       .add("output", s.output, "activation of the map").choices({"none", "sigmoid"})
       .add("padding", s.padding, "of the decoder's 3x3 convolutions").choices({"zeros", "replicate"});
 }
@@ -309,6 +307,7 @@ std::unique_ptr<Explainer> make_explainer(Classifier& target, const ExplainerSha
   // Raw activations differ in scale by orders of magnitude. Over a few channels (pixels have three) a LayerNorm would lose what they say together.
   constexpr int kNormable = 16;
   o.level_norm = !encoder->info().normed && *std::min_element(o.widths.begin(), o.widths.end()) >= kNormable;
+  o.lens = shape.lens;
   o.output = shape.output;
   o.padding = shape.padding;
 
@@ -316,6 +315,7 @@ std::unique_ptr<Explainer> make_explainer(Classifier& target, const ExplainerSha
   auto explainer = std::make_unique<Explainer>(std::move(encoder), o);
   if (from_rows) explainer->decoder()->start_embedding_from(rows.cpu());
   explainer->decoder()->to(torch_device(context));
+  explainer->decoder()->set_precision(context.precision);
   return explainer;
 }
 
@@ -344,7 +344,7 @@ ExplainerReport train_explainer(Classifier& target, Explainer& explainer, const 
                                 nlohmann::json settings, WorkerGroup& group, const Context& context) {
   check_options(options.objective);
   check_data(data, target, options);
-  const int64_t batch = context.batch_size > 0 ? context.batch_size : kOwnBatch;
+  const int64_t batch = context.batch_size > 0 ? context.batch_size : kUsualBatch;
   if (batch % (options.norm_group * group.size()) != 0)
     throw input_error("--batch-size {}: expected a multiple of norm-group ({}) times workers ({})", batch, options.norm_group, group.size());
   ExplainerTask task(target, explainer, data, options, batch, group, context);

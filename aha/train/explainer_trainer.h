@@ -20,6 +20,7 @@ struct ExplainerShape {
   std::vector<std::string> levels;   // taps, finest first, a level may join several with '+'; empty = four usual ones of this depth
   int channels = 0, top = 0, head = 0;  // of the decoder; 0 = by the size of the pictures
   int embedding = 0;                 // width of the class embedding; 0 = the target's own rows where they are known
+  bool lens = true;                  // token times class as a channel of each level (models/dpt.h)
   std::string output = "none";       // activation of the map; none = unbounded, which the soft order needs to become sharp
   std::string padding = "replicate"; // zeros leave a dim rim
 };

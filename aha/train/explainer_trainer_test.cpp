@@ -23,8 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using checks::fresh_path;
-using testing::LinearToy;
-using testing::PlantedToy;
+using checks::LinearToy;
+using checks::PlantedToy;
 
 ExplainerShape pixel_shape(int channels) {
   ExplainerShape shape;
@@ -56,7 +56,7 @@ Context quiet() {
 TEST(ExplainerTrainer, RecoversTheOrderOfALinearClassifier) {
   constexpr int kSize = 16;
   LinearToy target(kSize);
-  const auto data = testing::noise_pictures(200, kSize, 1), fresh = testing::noise_pictures(10, kSize, 2);
+  const auto data = checks::noise_pictures(200, kSize, 1), fresh = checks::noise_pictures(10, kSize, 2);
   auto options = quick_options(fresh_path("explainer_linear"));
   options.train.max_steps = 150;
   options.train.schedule.lr = 1e-2;
@@ -70,17 +70,17 @@ TEST(ExplainerTrainer, RecoversTheOrderOfALinearClassifier) {
   train_explainer(target, *explainer, data, options, {}, alone, context);
 
   const torch::NoGradGuard no_grad;
-  const Tensor pixels = testing::pixels_of(fresh), truth = target.importance(pixels);
+  const Tensor pixels = checks::pixels_of(fresh), truth = target.importance(pixels);
   const Tensor maps = explainer->map(pixels, torch::zeros({10}, torch::kInt64));
   double correlation = 0;
-  for (int64_t i = 0; i < 10; ++i) correlation += rank_correlation(testing::doubles(maps[i]), testing::doubles(truth[i])) / 10;
+  for (int64_t i = 0; i < 10; ++i) correlation += rank_correlation(checks::doubles(maps[i]), checks::doubles(truth[i])) / 10;
   EXPECT_GT(correlation, 0.95);
 }
 
 TEST(ExplainerTrainer, PutsItsTopMassOnPlantedEvidence) {
   constexpr int kSize = 24;
   PlantedToy target(kSize);
-  const auto planted = testing::planted_pictures(200, kSize, 1), fresh = testing::planted_pictures(20, kSize, 2);
+  const auto planted = checks::planted_pictures(200, kSize, 1), fresh = checks::planted_pictures(20, kSize, 2);
   auto options = quick_options(fresh_path("explainer_planted"));
   options.train.max_steps = 120;
   options.objective.grid_low = 6;
@@ -92,15 +92,15 @@ TEST(ExplainerTrainer, PutsItsTopMassOnPlantedEvidence) {
   EXPECT_GT(report.train.best.at("ins-del"), 0.2);
 
   const torch::NoGradGuard no_grad;
-  const Tensor maps = explainer->map(testing::pixels_of(fresh.data), torch::tensor(std::vector<int64_t>(fresh.data.labels.begin(), fresh.data.labels.end())));
+  const Tensor maps = explainer->map(checks::pixels_of(fresh.data), torch::tensor(std::vector<int64_t>(fresh.data.labels.begin(), fresh.data.labels.end())));
   double share = 0;
-  for (int64_t i = 0; i < 20; ++i) share += testing::top_share(maps[i], fresh.corner[i]) / 20;
+  for (int64_t i = 0; i < 20; ++i) share += checks::top_share(maps[i], fresh.corner[i]) / 20;
   EXPECT_GE(share, 0.9);
 }
 
 TEST(ExplainerTrainer, RefusesBatchesThatDoNotSplitIntoGroups) {
   PlantedToy target(24);
-  const auto planted = testing::planted_pictures(20, 24, 1);
+  const auto planted = checks::planted_pictures(20, 24, 1);
   auto options = quick_options(fresh_path("explainer_groups"));
   Context context = quiet();
   context.batch_size = 6;
@@ -138,7 +138,7 @@ TEST(ExplainerTrainerRun, DISABLED_OneRun) {
   options.objective.steps = 4;
   options.objective.grid_low = 3, options.objective.grid_high = 6;
   options.objective.noise = 1;
-  const auto planted = testing::planted_pictures(60, 12, 1);
+  const auto planted = checks::planted_pictures(60, 12, 1);
   Context context = quiet();
   context.threads = 1;
   start_compute(context);
@@ -221,7 +221,7 @@ TEST(Refine, GivesTheSameMapAloneInABatchAndForAnyNumberOfThreads) {
   shape.channels = shape.top = shape.head = 8;
   const auto explainer = make_explainer(target, shape, {});
   explainer->decoder()->eval();
-  const Tensor pixels = testing::pixels_of(testing::noise_pictures(7, 16, 3));
+  const Tensor pixels = checks::pixels_of(checks::noise_pictures(7, 16, 3));
   const Tensor classes = torch::tensor({0, 1, 2, 0, 1, 2, 0}, torch::kInt64);
   for (const int steps : {0, 3}) {
     RefineOptions options;

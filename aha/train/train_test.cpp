@@ -10,6 +10,8 @@
 
 #include <cmath>
 #include <filesystem>
+#include <numeric>
+#include <sstream>
 
 #include "aha/base/error.h"
 #include "aha/base/files.h"
@@ -484,9 +486,56 @@ TEST(Fit, DistilsFromATeacherAndFineTunesFromIt) {
   EXPECT_GT(row.at("train").at("cross_entropy").get<double>(), 0.1);
 }
 
+// An untrained network whose head is silent gives every class a tenth, whatever it sees: the loss is log 10 for any mixture of labels whose shares sum to one.
+TEST(Fit, SharesOfMixedLabelsSumToOne) {
+  const std::string folder = fresh_path("train_mixed");
+  FitOptions options = small_fit(folder);
+  options.augment.cutmix_share = 1;
+  options.label_smoothing = 0;
+  options.train.schedule.lr = 0;
+  options.train.log_every = 1;
+  Context context;
+  context.batch_size = 32;
+  WorkerGroup alone;
+  fit(options, alone, context);
+  const std::string log = read_file(folder + "/log.jsonl");
+  const auto row = nlohmann::json::parse(log.substr(0, log.find('\n')));
+  EXPECT_NEAR(row.at("train").at("cross_entropy").get<double>(), std::log(10.0), 0.02);  // the head begins at 0.02
+}
+
+TEST(Fit, ATransformerLearnsFromAMimeticStartByMuon) {
+  const std::string folder = fresh_path("train_mimetic");
+  FitOptions options = small_fit(folder);
+  options.arch = "vit_mini_8";
+  options.network = "width=32:depth=2:heads=1:mlp_hidden=64";
+  options.start = "mimetic";
+  options.train.optimiser.kind = "muon";
+  options.train.epochs = 20;
+  options.train.schedule.lr = 0.01;
+  options.train.max_steps = 0;
+  options.train.log_every = 1;
+  options.augment.mask_share = 0;
+  Context context;
+  context.batch_size = 32;
+  WorkerGroup alone;
+  fit(options, alone, context);
+  std::istringstream lines(read_file(folder + "/log.jsonl"));
+  std::vector<double> losses;
+  for (std::string line; std::getline(lines, line);)
+    if (const auto row = nlohmann::json::parse(line); row.contains("train")) losses.push_back(row["train"]["loss"]);
+  ASSERT_EQ(losses.size(), 140u);
+  const auto mean = [&](size_t first) { return std::accumulate(losses.begin() + first, losses.begin() + first + 7, 0.0) / 7; };
+  EXPECT_LT(mean(133), mean(0) - 0.3);  // epochs
+}
+
 TEST(Fit, WrongRequestsAreNamed) {
   WorkerGroup alone;
   FitOptions options = small_fit(fresh_path("train_wrong"));
+  options.start = "mimetic";
+  options.arch = "convnext_mini";
+  options.network = "";
+  EXPECT_THAT(message_of([&] { fit(options, alone, {}); }), HasSubstr("expected a vision transformer, found convnext_mini"));
+  options = small_fit(fresh_path("train_wrong"));
   options.network = "widht=3";
   EXPECT_THAT(message_of([&] { fit(options, alone, {}); }), HasSubstr("widht"));
   options = small_fit("");

@@ -276,6 +276,15 @@ Fields fields(TrainOptions& o) {
   return list;
 }
 
+HeldOutSplit held_out_split(int64_t examples, int64_t wanted) {
+  constexpr uint64_t kSeed = 0x686f6c64;
+  const std::vector<int64_t> order = Rng(kSeed).permutation(examples);
+  const int64_t held = std::min(wanted, examples / 5);
+  HeldOutSplit split{{order.begin() + held, order.end()}, {order.begin(), order.begin() + held}};
+  std::sort(split.training.begin(), split.training.end());
+  return split;
+}
+
 std::vector<int64_t> shuffled(int64_t examples, uint64_t seed, int64_t epoch) {
   return Rng(seed, stream_id({kShufflePurpose, static_cast<uint64_t>(epoch)})).permutation(examples);
 }

@@ -51,6 +51,7 @@ struct Batch {
   std::vector<int64_t> indices;  // of the examples
   Tensor pixels;                 // (B, 3, H, W) in [0, 1], channels last
   Tensor labels;                 // (B) int64
+  Tensor second_labels, second_shares;  // (B) int64 and float: of pictures that show two classes; undefined = none does
 };
 
 struct Losses {
@@ -82,6 +83,12 @@ struct TrainReport {
   double seconds = 0;            // of this process
   double images_per_second = 0;  // training only
 };
+
+// Examples kept aside to choose the best weights, at most a fifth; the same ones whatever the run's seed, so that runs can be compared. `training` ascends.
+struct HeldOutSplit {
+  std::vector<int64_t> training, held_out;
+};
+HeldOutSplit held_out_split(int64_t examples, int64_t wanted);
 
 // The order of the examples in an epoch; global batch b of the epoch is its entries [b * size, (b + 1) *
 // size), the last incomplete one is left out.
