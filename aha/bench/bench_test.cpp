@@ -158,11 +158,12 @@ TEST(Subject, AnUnknownSizeIsRefused) {
 }
 
 TEST(Networks, FiguresSurviveJson) {
-  const NetworkFigures figures{1.25, 3.5, 17.0};
+  const NetworkFigures figures{1.25, 3.5, 17.0, 5.0};
   const auto back = network_figures_from_json(nlohmann::json(json_from(figures)));
   EXPECT_EQ(back.forward_ms, 1.25);
   EXPECT_EQ(back.forward_backward_ms, 3.5);
   EXPECT_EQ(back.memory_mb, 17.0);
+  EXPECT_EQ(back.masks_mb, 5.0);
   const auto encoder = network_figures_from_json({{"forward_ms", 2.0}});
   EXPECT_FALSE(encoder.forward_backward_ms);
 }
@@ -176,10 +177,11 @@ TEST(Networks, AnUnknownOneIsRefusedWithTheNamesThereAre) {
 TEST(Networks, TheTableShowsHowMuchLongerThePeerTakes) {
   NetworkRow row;
   row.name = "n";
-  row.figures = {2, 4, 10};
-  row.peer = NetworkFigures{6, 20, 30};
+  row.figures = {2, 4, 10, 8};
+  row.peer = NetworkFigures{6, 20, 30, 56};
   const auto table = table_from(std::vector{row});
   EXPECT_THAT(table, HasSubstr("3.00x"));
+  EXPECT_THAT(table, HasSubstr("7.00x"));  // megabytes
   EXPECT_THAT(table, HasSubstr("5.00x"));
 }
 

@@ -142,6 +142,11 @@ struct Bench {
       depthwise(kernels, 0, images * side,
                 {in.data(), channels, side, side, &back, out.data(), channels, true, &operand});
     });
+    std::vector<float> taps(static_cast<size_t>(channels * DepthwiseWeights::kTaps)), bias(static_cast<size_t>(channels));
+    measure("depthwise weights", problem, p.words, flops, [&] {
+      depthwise_weight_gradient(kernels, images,
+                                {in.data(), out.data(), channels, channels, side, side, channels, taps.data(), bias.data()});
+    });
   }
 
   void rows_of_values() {

@@ -6,6 +6,7 @@
 #include "aha/bench/subject.h"
 #include "aha/bench/timing.h"
 #include "aha/kernels/kernel_set.h"
+#include "aha/nn/frozen_network.h"
 
 namespace aha {
 namespace {
@@ -47,6 +48,27 @@ struct Measured {
   NetworkFigures own;
   std::optional<NetworkFigures> peer;
 };
+
+// Megabytes for kMasks perturbed images of one image, forward and back to their masks: on the engine, or with all of them
+// as one batch of eager libtorch.
+std::optional<double> masks_mb(Subject& subject, bool eager) {
+  const int64_t size = subject.size, side = size / 4;  // regions of 4 x 4 pixels
+  const Tensor image = torch::rand({1, 3, size, size}), keep = torch::rand({1, kMasks, side * side});
+  if (eager) {
+    run_forward(subject.eager_forward, image);  // the libraries' own buffers
+    return peak_mb([&] {
+      const Tensor masks = keep.view({kMasks, 1, side, side}).clone().requires_grad_();
+      const Tensor shown = torch::upsample_nearest2d(masks, at::IntArrayRef{size, size});
+      torch::softmax(subject.eager_forward(shown * image), 1).select(1, 0).sum().backward();
+    });
+  }
+  const Tensor row = torch::arange(size).div(4, "floor");
+  const Tensor region = (row.unsqueeze(1) * side + row).to(torch::kInt32);  // (H, W)
+  return peak_mb([&] {
+    subject.target->engine()->perturbed_probabilities(
+        {image, torch::zeros_like(image), region, keep, torch::zeros({1}, torch::kInt64)}, true);
+  });
+}
 
 Measured measure(const Subject& subject, int64_t batch, const NetworkBenchOptions& options,
                  const Context& context) {
@@ -97,6 +119,12 @@ std::vector<NetworkRow> bench_networks(const NetworkBenchOptions& options, const
         const Subject subject = make_subject(p.architecture, at_precision);
         measured = measure(subject, p.batch, options, context);
         on_engine = !options.eager && subject.on_engine();
+        if (on_engine && subject.differentiable) {
+          // One that has packed nothing yet: the packs count.
+          Subject fresh = make_subject(p.architecture, at_precision);
+          measured.own.masks_mb = masks_mb(fresh, false);
+          if (measured.peer) measured.peer->masks_mb = masks_mb(fresh, true);
+        }
       }
       rows.push_back({p.name, p.architecture, p.batch, threads(), f32 ? "f32" : "bf16",
                       on_engine ? std::string(best_kernel_set(precision).name) : "eager libtorch",
@@ -112,6 +140,7 @@ nlohmann::ordered_json json_from(const NetworkFigures& f) {
   nlohmann::ordered_json json = {{"forward_ms", f.forward_ms}};
   if (f.forward_backward_ms) json["forward_backward_ms"] = *f.forward_backward_ms;
   if (f.memory_mb) json["memory_mb"] = *f.memory_mb;
+  if (f.masks_mb) json["masks_mb"] = *f.masks_mb;
   return json;
 }
 
@@ -120,6 +149,7 @@ NetworkFigures network_figures_from_json(const nlohmann::json& row) {
   f.forward_ms = row.at("forward_ms");
   if (row.contains("forward_backward_ms")) f.forward_backward_ms = row["forward_backward_ms"].get<double>();
   if (row.contains("memory_mb")) f.memory_mb = row["memory_mb"].get<double>();
+  if (row.contains("masks_mb")) f.masks_mb = row["masks_mb"].get<double>();
   return f;
 }
 
@@ -156,6 +186,15 @@ std::string table_from(const std::vector<NetworkRow>& rows) {
                         cells(r, [](const NetworkFigures& f) { return f.forward_backward_ms; }));
     if (r.figures.memory_mb) text += fmt::format(" {:>9.0f}", *r.figures.memory_mb);
     if (r.peer && r.peer->memory_mb) text += fmt::format(" (eager {:.0f})", *r.peer->memory_mb);
+    text += "\n";
+  }
+  if (std::ranges::any_of(rows, [](const NetworkRow& r) { return r.figures.masks_mb.has_value(); }))
+    text += fmt::format("\n  {} perturbed images forward and back to their masks, MB at the highest\n", kMasks);
+  for (const auto& r : rows) {
+    if (!r.figures.masks_mb || r.precision == "bf16") continue;
+    text += fmt::format("  {:<17} {:>9.0f}", r.name, *r.figures.masks_mb);
+    if (r.peer && r.peer->masks_mb)
+      text += fmt::format(" (eager {:.0f}, {:.2f}x)", *r.peer->masks_mb, *r.peer->masks_mb / *r.figures.masks_mb);
     text += "\n";
   }
   return text;

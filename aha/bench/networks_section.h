@@ -23,7 +23,10 @@ struct NetworkFigures {
   // Of one batch forward and backward at its highest, without the network's own weights: the engine's packs
   // and workspaces, libtorch's activations.
   std::optional<double> memory_mb;
+  // The same of the objective's way: kMasks perturbed images of one image, forward and back to their masks.
+  std::optional<double> masks_mb;
 };
+constexpr int64_t kMasks = 32;
 
 struct NetworkBenchOptions {
   bool long_list = false;

@@ -102,9 +102,10 @@ TEST_P(Attention, BackwardMatchesReference) {
     const double far = format == Format::kBf16 ? 6e-3 : 2e-5;
     EXPECT_LT(checks::relative_distance(found.dkv, expected.dkv), far)
         << s.tokens << " tokens of " << s.width;
-    if (s.tokens > 1)
+    if (s.tokens > 1) {
       EXPECT_LT(checks::relative_distance(found.dq, expected.dq), far)
           << s.tokens << " tokens of " << s.width;
+    }
   }
 }
 

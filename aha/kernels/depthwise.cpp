@@ -53,4 +53,15 @@ void depthwise(const KernelSet& kernels, int64_t first_line, int64_t lines, cons
   kernels.depthwise(first_line, lines, job);
 }
 
+void depthwise_weight_gradient(const KernelSet& kernels, int64_t images, const DepthwiseWeightGradient& job) {
+  check_channels(job.channels);
+  if (job.height < 1 || job.width < 1 || images < 0)
+    throw input_error("depthwise: expected images of at least one pixel, found {} of {} x {}", images, job.height,
+                      job.width);
+  if (job.in_stride < job.channels || job.dout_stride < job.channels)
+    throw input_error("depthwise: expected rows at least {} floats apart, found {} and {}", job.channels,
+                      job.in_stride, job.dout_stride);
+  kernels.depthwise_weight_gradient(images, job);
+}
+
 }  // namespace aha

@@ -6,7 +6,11 @@
 // The way back to the input is the same sum with the kernel turned by 180 degrees. Each output is one chain
 // of fused multiply-adds in the order of (i, j), so that its value does not depend on the tile it fell into.
 //
-// Cost: 98 flops a pixel and channel, float32 in every kernel set. One thread.
+// The gradient of the kernel is, for each tap, the sum over the pixels it multiplied:
+//
+//   dkernel[c, i, j] += sum over y, x of dout[y, x, c] * in[y + i - 3, x + j - 3, c],    dbias[c] += sum of dout[., c]
+//
+// Cost: 98 flops a pixel and channel each, float32 in every kernel set. One thread.
 //
 // A direct kernel because oneDNN's is slower where this network needs it; see depthwise_vector.h for the
 // figures.
@@ -57,5 +61,16 @@ struct DepthwiseJob {
 
 // Lines first_line .. first_line + lines - 1. in and out must not overlap.
 void depthwise(const KernelSet& kernels, int64_t first_line, int64_t lines, const DepthwiseJob& job);
+
+struct DepthwiseWeightGradient {
+  const float *in = nullptr, *dout = nullptr;  // stacks of images
+  int64_t in_stride = 0, dout_stride = 0;      // floats from row to row
+  int64_t height = 0, width = 0, channels = 0;
+  float* taps = nullptr;  // [strip of 32 channels][tap][32], added to
+  float* bias = nullptr;  // (channels), added to
+};
+
+// Summed in the order of the lines.
+void depthwise_weight_gradient(const KernelSet& kernels, int64_t images, const DepthwiseWeightGradient& job);
 
 }  // namespace aha

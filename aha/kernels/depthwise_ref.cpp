@@ -23,4 +23,28 @@ void depthwise_ref(int64_t first_line, int64_t lines, const DepthwiseJob& job) {
       }
 }
 
+void depthwise_weight_gradient_ref(int64_t images, const DepthwiseWeightGradient& job) {
+  constexpr int64_t kSide = DepthwiseWeights::kSide, kReach = DepthwiseWeights::kReach;
+  const auto row = [&](int64_t image, int64_t y, int64_t x) { return (image * job.height + y) * job.width + x; };
+  for (int64_t c = 0; c < job.channels; ++c) {
+    for (int64_t i = 0; i < kSide; ++i)
+      for (int64_t j = 0; j < kSide; ++j) {
+        double sum = 0;
+        for (int64_t image = 0; image < images; ++image)
+          for (int64_t y = 0; y < job.height; ++y)
+            for (int64_t x = 0; x < job.width; ++x) {
+              const int64_t from_y = y + i - kReach, from_x = x + j - kReach;
+              if (from_y < 0 || from_y >= job.height || from_x < 0 || from_x >= job.width) continue;
+              sum += double{job.dout[row(image, y, x) * job.dout_stride + c]} *
+                     job.in[row(image, from_y, from_x) * job.in_stride + c];
+            }
+        float& to = job.taps[(c / kStrip * DepthwiseWeights::kTaps + i * kSide + j) * kStrip + c % kStrip];
+        to = static_cast<float>(to + sum);
+      }
+    double sum = 0;
+    for (int64_t r = 0; r < images * job.height * job.width; ++r) sum += job.dout[r * job.dout_stride + c];
+    job.bias[c] = static_cast<float>(job.bias[c] + sum);
+  }
+}
+
 }  // namespace aha

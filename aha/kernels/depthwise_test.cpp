@@ -75,6 +75,24 @@ TEST_P(Depthwise, AnyCutIntoLinesGivesTheSameBits) {
   EXPECT_EQ(cut, whole);
 }
 
+TEST_P(Depthwise, TheGradientOfTheKernelMatchesReference) {
+  for (const Images& s : kShapes) {
+    const int64_t in_stride = s.channels + 5, dout_stride = s.channels + 3;
+    const auto in = random_floats(s.rows() * in_stride, 1), dout = random_floats(s.rows() * dout_stride, 2);
+    const auto before = random_floats(s.channels * (kTaps + 1), 3);
+    auto found = before, expected = before;
+    const auto job = [&](std::vector<float>& sums) {
+      return DepthwiseWeightGradient{in.data(), dout.data(), in_stride,  dout_stride, s.height,
+                                     s.width,   s.channels,  sums.data(), sums.data() + s.channels * kTaps};
+    };
+    depthwise_weight_gradient(kernels, s.images, job(found));
+    depthwise_weight_gradient(reference, s.images, job(expected));
+    const double bound = checks::sum_bound(s.rows() + 1, std::sqrt(s.rows() + 1.0) * 4);
+    EXPECT_TRUE(all_within(found, expected, [&](size_t) { return bound; }))
+        << s.images << " x " << s.height << " x " << s.width << " x " << s.channels;
+  }
+}
+
 TEST_P(Depthwise, RefusesChannelsThatAreNotWholeStrips) {
   const std::vector<float> kernel(48 * kTaps);
   EXPECT_THROW(DepthwiseWeights::forward(kernel.data(), nullptr, 48), Error);
@@ -116,6 +134,27 @@ TEST(DepthwiseReference, BackwardIsTheTransposeOfForward) {
   for (size_t i = 0; i < x.size(); ++i) left += double{y[i]} * g[i], right += double{x[i]} * dx[i];
   EXPECT_NEAR(left, right,
               checks::sum_bound(static_cast<int64_t>(x.size()), checks::norm(y) * checks::norm(g)));
+}
+
+// The output is linear in the kernel: <conv of kernel(x), g> = <kernel, gradient of (x, g)>, bias and its gradient too.
+TEST(DepthwiseReference, TheGradientOfTheKernelIsTheOutputsTranspose) {
+  const Images s{2, 5, 6, 32};
+  const auto x = random_floats(s.rows() * s.channels, 1), g = random_floats(s.rows() * s.channels, 2),
+             kernel = random_floats(s.channels * kTaps, 3), bias = random_floats(s.channels, 4);
+  const auto weights = DepthwiseWeights::forward(kernel.data(), bias.data(), s.channels);
+  const KernelSet& reference = reference_kernels(Format::kF32);
+  std::vector<float> y(x.size()), taps(s.channels * kTaps), d_bias(s.channels);
+  depthwise(reference, 0, s.lines(), {x.data(), s.channels, s.height, s.width, &weights, y.data(), s.channels});
+  depthwise_weight_gradient(reference, s.images,
+                            {x.data(), g.data(), s.channels, s.channels, s.height, s.width, s.channels, taps.data(),
+                             d_bias.data()});
+  double left = 0, right = 0;
+  for (size_t i = 0; i < y.size(); ++i) left += double{y[i]} * g[i];
+  for (int64_t c = 0; c < s.channels; ++c) {
+    right += double{bias[c]} * d_bias[c];
+    for (int64_t tap = 0; tap < kTaps; ++tap) right += double{weights.at(c, tap)} * taps[tap * kStrip + c];
+  }
+  EXPECT_NEAR(left, right, checks::sum_bound(static_cast<int64_t>(x.size()), checks::norm(y) * checks::norm(g)));
 }
 
 }  // namespace

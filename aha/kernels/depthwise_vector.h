@@ -76,20 +76,28 @@ constexpr auto depthwise_tile_functions(std::integer_sequence<int, kPixels...>) 
 constexpr auto kDepthwiseTileFunctions =
     depthwise_tile_functions(std::make_integer_sequence<int, kTilePixels>());
 
+// work(first pixel, pixels, inner left, inner right) for every tile of a line. Tiles of nearly the same width: more
+// than one means at least kTilePixels / 2 pixels each, so that what is beside a tile is a neighbour of three pixels
+// or the end of the image.
+template <class Work>
+inline void for_tiles(int64_t width, const Work& work) {
+  const int64_t tiles = (width + kTilePixels - 1) / kTilePixels;
+  for (int64_t i = 0; i < tiles; ++i) {
+    const int64_t x = i * width / tiles;
+    work(x, (i + 1) * width / tiles - x, i > 0, i + 1 < tiles);
+  }
+}
+
 template <class Form>
 void depthwise_strips(int64_t first_line, int64_t lines, const DepthwiseJob& job) {
   const int64_t line_stride = job.width * job.in_stride;
-  // Tiles of nearly the same width: more than one means at least kTilePixels / 2 pixels each, so that what is
-  // beside a tile is a neighbour of three pixels or the end of the image.
-  const int64_t tiles = (job.width + kTilePixels - 1) / kTilePixels;
   for (int64_t s = 0; s < job.weights->channels() / kStrip; ++s)
     for (int64_t l = 0; l < lines; ++l) {
       const int64_t image = (first_line + l) / job.height;
       const float* in = job.in + image * job.height * line_stride + s * kStrip;
       float* out = job.out + l * job.width * job.out_stride + s * kStrip;
       for (int v = 0; v < kVecs; ++v)
-        for (int64_t i = 0; i < tiles; ++i) {
-          const int64_t x = i * job.width / tiles, pixels = (i + 1) * job.width / tiles - x;
+        for_tiles(job.width, [&](int64_t x, int64_t pixels, bool inner_left, bool inner_right) {
           const DepthwiseTile tile{in + x * job.in_stride + v * kLanes,
                                    job.in_stride,
                                    line_stride,
@@ -99,13 +107,90 @@ void depthwise_strips(int64_t first_line, int64_t lines, const DepthwiseJob& job
                                    out + x * job.out_stride + v * kLanes,
                                    job.out_stride,
                                    job.add ? nullptr : job.weights->bias() + s * kStrip + v * kLanes};
-          kDepthwiseTileFunctions[pixels - 1](tile, i > 0, i + 1 < tiles);
-        }
+          kDepthwiseTileFunctions[pixels - 1](tile, inner_left, inner_right);
+        });
       if (job.operand) {
         const StripsOf<Form> operand(*job.operand);
         for (int64_t x = 0; x < job.width; ++x)
           operand.put(l * job.width + x, s, load_strip(out + x * job.out_stride));
       }
+    }
+}
+
+// The gradient of the kernel: a tile of dout stays in registers, and each input is loaded once for seven taps.
+struct DepthwiseGradientTile {
+  const float* in;  // the tile's first pixel, in the image's line 0
+  int64_t in_stride, line_stride;
+  int64_t y, height;
+  const float* dout;
+  int64_t dout_stride;
+  float *taps, *bias;  // [tap][32], [32]
+};
+
+template <int kPixels, int kFrom, int kTo>
+inline void add_products(const float* line, int64_t stride, const Vec (&dout)[kPixels], Vec (&sums)[7]) {
+#pragma GCC unroll 24
+  for (int j = kFrom; j < kTo; ++j) {
+    const Vec x = load(line + (j - 3) * stride);
+#pragma GCC unroll 16
+    for (int t = 0; t < kPixels; ++t)
+      if (j - t >= 0 && j - t < 7) sums[j - t] = fma(x, dout[t], sums[j - t]);
+  }
+}
+
+template <int kPixels>
+void depthwise_gradient_tile(const DepthwiseGradientTile& tile, bool inner_left, bool inner_right) {
+  constexpr int64_t kReach = DepthwiseWeights::kReach, kSide = DepthwiseWeights::kSide;
+  Vec dout[kPixels], bias = load(tile.bias);
+#pragma GCC unroll 16
+  for (int t = 0; t < kPixels; ++t) {
+    dout[t] = load(tile.dout + t * tile.dout_stride);
+    bias = bias + dout[t];
+  }
+  store(tile.bias, bias);
+  const int64_t first = tile.y < kReach ? kReach - tile.y : 0;
+  const int64_t last = tile.y + kReach < tile.height ? kSide : kReach + tile.height - tile.y;
+  for (int64_t i = first; i < last; ++i) {
+    const float* line = tile.in + (tile.y + i - kReach) * tile.line_stride;
+    float* taps = tile.taps + i * kSide * kStrip;
+    Vec sums[7];
+#pragma GCC unroll 7
+    for (int j = 0; j < 7; ++j) sums[j] = load(taps + j * kStrip);
+    if (inner_left) add_products<kPixels, 0, 3>(line, tile.in_stride, dout, sums);
+    add_products<kPixels, 3, kPixels + 3>(line, tile.in_stride, dout, sums);
+    if (inner_right) add_products<kPixels, kPixels + 3, kPixels + 6>(line, tile.in_stride, dout, sums);
+#pragma GCC unroll 7
+    for (int j = 0; j < 7; ++j) store(taps + j * kStrip, sums[j]);
+  }
+}
+
+using DepthwiseGradientFunction = void (*)(const DepthwiseGradientTile&, bool, bool);
+template <int... kPixels>
+constexpr auto depthwise_gradient_functions(std::integer_sequence<int, kPixels...>) {
+  return std::array<DepthwiseGradientFunction, sizeof...(kPixels)>{depthwise_gradient_tile<kPixels + 1>...};
+}
+constexpr auto kDepthwiseGradientFunctions =
+    depthwise_gradient_functions(std::make_integer_sequence<int, kTilePixels>());
+
+void depthwise_weight_gradient_strips(int64_t images, const DepthwiseWeightGradient& job) {
+  const int64_t line_stride = job.width * job.in_stride;
+  for (int64_t s = 0; s < job.channels / kStrip; ++s)
+    for (int64_t line = 0; line < images * job.height; ++line) {
+      const float* in = job.in + line / job.height * job.height * line_stride + s * kStrip;
+      const float* dout = job.dout + line * job.width * job.dout_stride + s * kStrip;
+      for (int v = 0; v < kVecs; ++v)
+        for_tiles(job.width, [&](int64_t x, int64_t pixels, bool inner_left, bool inner_right) {
+          const DepthwiseGradientTile tile{in + x * job.in_stride + v * kLanes,
+                                           job.in_stride,
+                                           line_stride,
+                                           line % job.height,
+                                           job.height,
+                                           dout + x * job.dout_stride + v * kLanes,
+                                           job.dout_stride,
+                                           job.taps + s * DepthwiseWeights::kTaps * kStrip + v * kLanes,
+                                           job.bias + s * kStrip + v * kLanes};
+          kDepthwiseGradientFunctions[pixels - 1](tile, inner_left, inner_right);
+        });
     }
 }
 

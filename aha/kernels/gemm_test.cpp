@@ -186,6 +186,10 @@ TEST_P(Gemm, BackwardMultipliesByTheTranspose) {
   EXPECT_EQ(back.inputs(), outputs);
   for (int64_t n = 0; n < outputs; ++n)
     for (int64_t k = 0; k < inputs; ++k) ASSERT_EQ(back.at(k, n), forward.at(n, k));
+  // The way back can be packed from the pack of the way forward alone.
+  const auto again = PackedWeights::backward(format, forward.unpacked().data(), outputs, inputs);
+  for (int64_t n = 0; n < outputs; ++n)
+    for (int64_t k = 0; k < inputs; ++k) ASSERT_EQ(again.at(k, n), forward.at(n, k));
 }
 
 TEST_P(Gemm, NanReachesItsRowAndNoOther) {

@@ -32,6 +32,7 @@ struct KernelSet {
                      float* rstd) = nullptr;
   void (*layer_norm_backward)(int64_t rows, const LayerNormGradient& job) = nullptr;
   void (*depthwise)(int64_t first_line, int64_t lines, const DepthwiseJob& job) = nullptr;
+  void (*depthwise_weight_gradient)(int64_t images, const DepthwiseWeightGradient& job) = nullptr;
   void (*gelu)(int64_t n, const float* x, float* y, float* derivative) = nullptr;
   void (*softmax_rows)(int64_t rows, int64_t columns, float* x, int64_t stride, float* log_sum_exp) = nullptr;
   void (*compose)(const PatchSource& source, const float* keep, int64_t first_row,

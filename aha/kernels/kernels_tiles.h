@@ -25,6 +25,7 @@ constexpr KernelSet tile_kernels(std::string_view name, Isa isa, const KernelSet
           .layer_norm = layer_norm_strips<Form>,
           .layer_norm_backward = layer_norm_backward_strips<Form>,
           .depthwise = depthwise_strips<Form>,
+          .depthwise_weight_gradient = depthwise_weight_gradient_strips,
           .gelu = gelu_vector,
           .softmax_rows = softmax_rows_vector,
           .compose = compose_strips<Form>,

@@ -22,6 +22,7 @@ constexpr KernelSet vector_kernels(std::string_view name, Isa isa) {
           .layer_norm = layer_norm_strips<FormF32>,
           .layer_norm_backward = layer_norm_backward_strips<FormF32>,
           .depthwise = depthwise_strips<FormF32>,
+          .depthwise_weight_gradient = depthwise_weight_gradient_strips,
           .gelu = gelu_vector,
           .softmax_rows = softmax_rows_vector,
           .compose = compose_strips<FormF32>,

@@ -49,6 +49,15 @@ void PackedWeights::fill(const float* weights, int64_t output_step, int64_t inpu
     }
 }
 
+std::vector<float> PackedWeights::unpacked() const {
+  std::vector<float> out(outputs_ * inputs_);
+  for (int64_t n0 = 0; n0 < outputs_; n0 += kStrip)
+    for (int64_t k0 = 0; k0 < inputs_; k0 += kStrip)
+      for (int64_t n = n0; n < std::min(n0 + kStrip, outputs_); ++n)
+        for (int64_t k = k0; k < std::min(k0 + kStrip, inputs_); ++k) out[n * inputs_ + k] = at(n, k);
+  return out;
+}
+
 float PackedWeights::at(int64_t output, int64_t input) const {
   const int64_t i = index(output, input);
   if (format_ == Format::kF32) return f32_[i];

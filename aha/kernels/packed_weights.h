@@ -8,6 +8,8 @@
 // rounded up to 32 with zeros: products have padded_outputs() columns.
 #pragma once
 
+#include <vector>
+
 #include "aha/kernels/activations.h"
 
 namespace aha {
@@ -33,6 +35,9 @@ class PackedWeights {
   const float* f32() const { return f32_.data(); }
   Bf16* bf16() { return bf16_.data(); }
   const Bf16* bf16() const { return bf16_.data(); }
+
+  // Row-major (outputs, inputs), as they are after rounding: what is packed need not be kept beside its pack.
+  std::vector<float> unpacked() const;
 
   // One element, in any form. Slow: for references and tests.
   float at(int64_t output, int64_t input) const;

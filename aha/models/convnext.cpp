@@ -131,6 +131,11 @@ void ConvNextImpl::initialise(uint64_t seed) {
   }
 }
 
+void ConvNextImpl::set_precision(Precision precision) {
+  for (auto& stage : *stages)
+    for (auto& block : *stage->as<ConvNextStage>()->blocks) block->as<ConvBlock>()->set_precision(precision);
+}
+
 ConvNext convnext_from_weights(const CanonicalWeights& weights, const ConvNextConfig& config) {
   ConvNext network(config);
   load_state(*network, weights.table,

@@ -68,6 +68,8 @@ struct ConvNextImpl : torch::nn::Cloneable<ConvNextImpl> {
   // Truncated normal of std 0.02 for convolutions and matrices, zero biases, layer scale 1e-6; the same seed
   // gives the same numbers.
   void initialise(uint64_t seed);
+  // Of the products while it learns.
+  void set_precision(Precision precision);
 
   ConvNextConfig config;
   torch::nn::Sequential stem{nullptr};

@@ -18,19 +18,17 @@ Tensor plain_from(const Tensor& tensor) {
 }
 
 Product::Product(Format format, const Tensor& w, const Tensor& b)
-    : outputs(w.size(0)), inputs(w.size(1)), weight(floats_from(w)), bias(rounded_to_strip(w.size(0))) {
-  forward = PackedWeights::forward(format, weight.data(), outputs, inputs);
+    : outputs(w.size(0)), inputs(w.size(1)), bias(rounded_to_strip(w.size(0))) {
+  forward = PackedWeights::forward(format, floats_from(w).data(), outputs, inputs);
   if (b.defined()) std::ranges::copy(floats_from(b), bias.data());
 }
 
 void Product::pack_backward(Format format) {
-  if (weight.empty()) return;
-  backward = PackedWeights::backward(format, weight.data(), outputs, inputs);
-  std::vector<float>().swap(weight);
+  backward = PackedWeights::backward(format, forward.unpacked().data(), outputs, inputs);
 }
 
 int64_t Product::bytes() const {
-  int64_t total = static_cast<int64_t>(weight.size()) * 4;
+  int64_t total = 0;
   for (const PackedWeights* pack : {&forward, &backward})
     total += pack->padded_outputs() * pack->padded_inputs() * (pack->format() == Format::kBf16 ? 2 : 4);
   return total;

@@ -20,7 +20,6 @@ Tensor plain_from(const Tensor& tensor);  // on the CPU, float32, contiguous, wi
 // y = x W^T + b with its pack for the way forward and, once wanted, for the way back.
 struct Product {
   int64_t outputs = 0, inputs = 0;
-  std::vector<float> weight;  // kept until the pack for the way back is made
   PackedWeights forward, backward;
   AlignedBuffer<float> bias;
 

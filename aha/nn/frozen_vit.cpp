@@ -57,12 +57,13 @@ struct FrozenVit::Body::Workspace : FrozenWorkspace {
 
   std::vector<Saved> saved;             // one a block on the way to a gradient, else one for all
   Saved last;                           // of the last block, class tokens alone
-  AlignedBuffer<float> x, dx, rows;     // (R, D): residual stream, its gradient, a product's rows
+  AlignedBuffer<float> x, rows;         // (R, D): residual stream, on the way back its gradient; a product's rows
   AlignedBuffer<float> xc, dxc;         // the same of the class tokens alone, (B * class tokens, D)
   AlignedBuffer<float> last_rstd, head_rstd;
   Activations last_xhat;                // last block: norm1 of the class tokens
-  Activations context, hidden;
-  Activations dx_operand, dhidden, dqkv, dq_last, dkv_last, dlogits_operand;
+  Activations narrow;                   // (R, D): what the attention gives; on the way back the stream's gradient
+  Activations hidden;                   // (R, F): of the MLP; on the way back its gradient
+  Activations dqkv, dq_last, dkv_last, dlogits_operand;
   std::vector<Activations> head_input;  // one a class token, (B, D)
   Heads dout, dout_last;
 
@@ -94,7 +95,7 @@ FrozenVit::Body::Workspace::Workspace(const Body& net, int64_t images, bool save
   for (size_t i = 0; i < (save ? blocks - 1 : 1); ++i) saved.push_back(block_state(net.tokens, R));
   x = floats(R * D);
   patches = operand(net.pixel_kernels().format, R, net.geometry.columns());
-  context = operand(format, R, D);
+  narrow = operand(format, R, D);
   hidden = operand(format, R, F);
   if (net.class_tokens > 0) {
     last = block_state(net.class_tokens, R);
@@ -106,13 +107,10 @@ FrozenVit::Body::Workspace::Workspace(const Body& net, int64_t images, bool save
     for (int64_t h = 0; h < net.class_tokens; ++h) head_input.push_back(operand(format, images, D));
   }
   if (save) {
-    dx = floats(R * D);
     rows = floats(R * D);
     dxc = floats(Rc * D);
     dlogits = floats(images * net.classes);
     dpatches = floats(R * rounded_to_strip(net.geometry.columns()));
-    dx_operand = operand(format, R, D);
-    dhidden = operand(format, R, F);
     dqkv = operand(format, R, 3 * D);
     dq_last = operand(format, Rc, D);
     dkv_last = operand(format, R, 2 * D);
@@ -181,10 +179,6 @@ FrozenVit::Body::Body(const FrozenVitWeights& w, const KernelSet& chosen) : Froz
     head.emplace_back(format, f.weight * share, f.bias * share);
     classes = f.weight.size(0);
   }
-  // Without a way back the packs are all that is needed.
-  if (class_tokens == 0 || rope_cos.size() > 0)
-    for (auto& layer : layers)
-      for (Product* product : {&layer.qkv, &layer.q, &layer.kv, &layer.proj, &layer.fc1, &layer.fc2}) std::vector<float>().swap(product->weight);
 }
 
 std::unique_ptr<FrozenWorkspace> FrozenVit::Body::make_workspace(int64_t images, bool save) const {
@@ -195,9 +189,11 @@ void FrozenVit::Body::pack_backward() {
   if (rope_cos.size() > 0) throw input_error("the fast engine has no way back through rotary positions");
   patch.pack_backward(kernels->format);
   for (auto& h : head) h.pack_backward(kernels->format);
-  for (auto& layer : layers)
-    for (Product* product : {&layer.qkv, &layer.q, &layer.kv, &layer.proj, &layer.fc1, &layer.fc2})
-      product->pack_backward(kernels->format);
+  for (auto& layer : layers) {
+    const bool last = &layer == &layers.back();
+    if (!last) layer.qkv.pack_backward(kernels->format);
+    for (Product* product : {&layer.q, &layer.kv, &layer.proj, &layer.fc1, &layer.fc2}) product->pack_backward(kernels->format);
+  }
 }
 
 void FrozenVit::Body::last_block_forward(Workspace& w, int64_t images, Saved& s) const {
@@ -210,8 +206,8 @@ void FrozenVit::Body::last_block_forward(Workspace& w, int64_t images, Saved& s)
   for (int64_t b = 0; b < images; ++b) std::memcpy(w.xc.data() + b * C * D, w.x.data() + b * tokens * D, sizeof(float) * C * D);
   layer_norm(k, Rc, w.xc.data(), D, eps, w.last_xhat, w.last_rstd.data());
   gemm(k, Rc, w.last_xhat, layer.q.forward, StoreHeads{{&s.q, nullptr, nullptr}, layer.q.bias.data()});
-  attention_forward(k, {&s.q, &s.k, &s.v, images}, w.context, s.log_sum_exp.data());
-  gemm(k, Rc, w.context, layer.proj.forward, AddToRows{w.xc.data(), D, layer.proj.bias.data()});
+  attention_forward(k, {&s.q, &s.k, &s.v, images}, w.narrow, s.log_sum_exp.data());
+  gemm(k, Rc, w.narrow, layer.proj.forward, AddToRows{w.xc.data(), D, layer.proj.bias.data()});
   layer_norm(k, Rc, w.xc.data(), D, eps, s.xhat2, s.rstd2.data());
   gemm(k, Rc, s.xhat2, layer.fc1.forward, GeluToActivations{&w.hidden, layer.fc1.bias.data(), w.saving ? &s.gelu_derivative : nullptr});
   gemm(k, Rc, w.hidden, layer.fc2.forward, AddToRows{w.xc.data(), D, layer.fc2.bias.data()});
@@ -229,8 +225,8 @@ void FrozenVit::Body::run_blocks(Workspace& w, int64_t images, size_t blocks,
     gemm(k, R, s.xhat1, layer.qkv.forward, StoreHeads{{&s.q, &s.k, &s.v}, layer.qkv.bias.data()});
     if (rope_cos.size() > 0)
       for (Heads* heads : {&s.q, &s.k}) rotate_heads(k, images, geometry.prefix_tokens, rope_cos.data(), rope_sin.data(), *heads);
-    attention_forward(k, {&s.q, &s.k, &s.v, images}, w.context, s.log_sum_exp.data());
-    gemm(k, R, w.context, layer.proj.forward, AddToRows{w.x.data(), D, layer.proj.bias.data()});
+    attention_forward(k, {&s.q, &s.k, &s.v, images}, w.narrow, s.log_sum_exp.data());
+    gemm(k, R, w.narrow, layer.proj.forward, AddToRows{w.x.data(), D, layer.proj.bias.data()});
     layer_norm(k, R, w.x.data(), D, eps, s.xhat2, s.rstd2.data());
     gemm(k, R, s.xhat2, layer.fc1.forward, GeluToActivations{&w.hidden, layer.fc1.bias.data(), w.saving ? &s.gelu_derivative : nullptr});
     gemm(k, R, w.hidden, layer.fc2.forward, AddToRows{w.x.data(), D, layer.fc2.bias.data()});
@@ -258,19 +254,19 @@ void FrozenVit::Body::last_block_backward(Workspace& w, int64_t images) const {
   const Layer& layer = layers.back();
   const Saved& s = w.last;
   const int64_t R = images * tokens, C = class_tokens, Rc = images * C, D = width;
-  gemm(k, Rc, w.dx_operand, layer.fc2.backward, ScaleToActivations{&w.dhidden, &s.gelu_derivative});
-  gemm(k, Rc, w.dhidden, layer.fc1.backward, StoreRows{w.rows.data(), D});
-  layer_norm_backward(k, Rc, {w.rows.data(), D, &s.xhat2, s.rstd2.data(), w.dxc.data(), D, &w.dx_operand});
-  gemm(k, Rc, w.dx_operand, layer.proj.backward, StoreHeads{{&w.dout_last, nullptr, nullptr}});
+  gemm(k, Rc, w.narrow, layer.fc2.backward, ScaleToActivations{&w.hidden, &s.gelu_derivative});
+  gemm(k, Rc, w.hidden, layer.fc1.backward, StoreRows{w.rows.data(), D});
+  layer_norm_backward(k, Rc, {w.rows.data(), D, &s.xhat2, s.rstd2.data(), w.dxc.data(), D, &w.narrow});
+  gemm(k, Rc, w.narrow, layer.proj.backward, StoreHeads{{&w.dout_last, nullptr, nullptr}});
   attention_backward(k, {&s.q, &s.k, &s.v, images},
                      {&w.dout_last, s.log_sum_exp.data(), &w.dq_last, 0, &w.dkv_last, 0, &w.dkv_last, D});
   gemm(k, Rc, w.dq_last, layer.q.backward, StoreRows{w.rows.data(), D});
   layer_norm_backward(k, Rc, {w.rows.data(), D, &w.last_xhat, w.last_rstd.data(), w.dxc.data(), D, nullptr});
   // What came to the class tokens goes to their places; keys and values add their part, and the sum becomes the next operand.
-  std::memset(w.dx.data(), 0, sizeof(float) * R * D);
-  for (int64_t b = 0; b < images; ++b) std::memcpy(w.dx.data() + b * tokens * D, w.dxc.data() + b * C * D, sizeof(float) * C * D);
+  std::memset(w.x.data(), 0, sizeof(float) * R * D);
+  for (int64_t b = 0; b < images; ++b) std::memcpy(w.x.data() + b * tokens * D, w.dxc.data() + b * C * D, sizeof(float) * C * D);
   gemm(k, R, w.dkv_last, layer.kv.backward, StoreRows{w.rows.data(), D});
-  layer_norm_backward(k, R, {w.rows.data(), D, &s.xhat1, s.rstd1.data(), w.dx.data(), D, &w.dx_operand});
+  layer_norm_backward(k, R, {w.rows.data(), D, &s.xhat1, s.rstd1.data(), w.x.data(), D, &w.narrow});
 }
 
 void FrozenVit::Body::backward(FrozenWorkspace& workspace, int64_t images) const {
@@ -285,21 +281,21 @@ void FrozenVit::Body::backward(FrozenWorkspace& workspace, int64_t images) const
     layer_norm_backward(k, images, {w.rows.data(), D, &w.head_input[h], w.head_rstd.data() + h * images, w.dxc.data() + h * D, C * D, nullptr});
   }
   for (int64_t r = 0; r < Rc; ++r)
-    for (int64_t d = 0; d < D; ++d) w.dx_operand.set(r, d, w.dxc[r * D + d]);
+    for (int64_t d = 0; d < D; ++d) w.narrow.set(r, d, w.dxc[r * D + d]);
   last_block_backward(w, images);
   for (size_t i = layers.size() - 1; i-- > 0;) {
     const Layer& layer = layers[i];
     const Saved& s = w.saved[i];
-    gemm(k, R, w.dx_operand, layer.fc2.backward, ScaleToActivations{&w.dhidden, &s.gelu_derivative});
-    gemm(k, R, w.dhidden, layer.fc1.backward, StoreRows{w.rows.data(), D});
-    layer_norm_backward(k, R, {w.rows.data(), D, &s.xhat2, s.rstd2.data(), w.dx.data(), D, &w.dx_operand});
-    gemm(k, R, w.dx_operand, layer.proj.backward, StoreHeads{{&w.dout, nullptr, nullptr}});
+    gemm(k, R, w.narrow, layer.fc2.backward, ScaleToActivations{&w.hidden, &s.gelu_derivative});
+    gemm(k, R, w.hidden, layer.fc1.backward, StoreRows{w.rows.data(), D});
+    layer_norm_backward(k, R, {w.rows.data(), D, &s.xhat2, s.rstd2.data(), w.x.data(), D, &w.narrow});
+    gemm(k, R, w.narrow, layer.proj.backward, StoreHeads{{&w.dout, nullptr, nullptr}});
     attention_backward(k, {&s.q, &s.k, &s.v, images},
                        {&w.dout, s.log_sum_exp.data(), &w.dqkv, 0, &w.dqkv, D, &w.dqkv, 2 * D});
     gemm(k, R, w.dqkv, layer.qkv.backward, StoreRows{w.rows.data(), D});
-    layer_norm_backward(k, R, {w.rows.data(), D, &s.xhat1, s.rstd1.data(), w.dx.data(), D, &w.dx_operand});
+    layer_norm_backward(k, R, {w.rows.data(), D, &s.xhat1, s.rstd1.data(), w.x.data(), D, &w.narrow});
   }
-  gemm(k, R, w.dx_operand, patch.backward, StoreRows{w.dpatches.data(), rounded_to_strip(geometry.columns())});
+  gemm(k, R, w.narrow, patch.backward, StoreRows{w.dpatches.data(), rounded_to_strip(geometry.columns())});
 }
 
 int64_t FrozenVit::Body::packed_bytes() const {

@@ -1,7 +1,6 @@
 #include "aha/nn/trainable_block.h"
 
 #include <cstring>
-#include <mutex>
 
 #include "aha/base/error.h"
 #include "aha/base/parallel.h"
@@ -9,6 +8,7 @@
 #include "aha/kernels/gemm.h"
 #include "aha/kernels/layer_norm.h"
 #include "aha/kernels/weight_gradient.h"
+#include "aha/nn/folded_product.h"
 #include "aha/nn/trainable_parts.h"
 
 namespace aha {
@@ -21,69 +21,6 @@ int64_t chunk_size(int64_t images, int64_t tokens) {
 }
 
 enum Part { kQkv, kProj, kFc1, kFc2, kParts };
-
-// One product with what is folded into it. Pointers into the masters; null = not there.
-struct Master {
-  int64_t outputs, inputs;
-  const float *weight, *bias, *gamma, *beta;
-  std::vector<float> scale;  // (outputs)
-};
-
-struct Folded {
-  std::vector<float> weight;  // (outputs, inputs)
-  AlignedBuffer<float> bias;
-};
-
-double shifted_bias(const Master& m, int64_t n) {
-  double sum = m.bias[n];
-  if (m.beta)
-    for (int64_t k = 0; k < m.inputs; ++k) sum += double{m.weight[n * m.inputs + k]} * m.beta[k];
-  return sum;
-}
-
-Folded folded(const Master& m) {
-  Folded out{std::vector<float>(m.outputs * m.inputs), AlignedBuffer<float>(m.outputs)};
-  for (int64_t n = 0; n < m.outputs; ++n) {
-    const float* from = m.weight + n * m.inputs;
-    float* to = out.weight.data() + n * m.inputs;
-    const float s = m.scale[n];
-    if (m.gamma)
-      for (int64_t k = 0; k < m.inputs; ++k) to[k] = s * from[k] * m.gamma[k];
-    else
-      for (int64_t k = 0; k < m.inputs; ++k) to[k] = s * from[k];
-    out.bias[n] = static_cast<float>(s * shifted_bias(m, n));
-  }
-  return out;
-}
-
-// Gradients of the masters; null = not wanted. All but weight and bias begin as zeros.
-struct MasterGradient {
-  float *weight, *bias, *gamma, *beta, *scale;
-};
-
-// From dW' (outputs, inputs) and db' (outputs).
-void unfold(const Master& m, const float* d_weight, const float* d_bias, const MasterGradient& out) {
-  const int64_t K = m.inputs;
-  for (int64_t n = 0; n < m.outputs; ++n) {
-    const float *g = d_weight + n * K, *w = m.weight + n * K;
-    const float s = m.scale[n], h = s * d_bias[n];
-    float* to = out.weight + n * K;
-    out.bias[n] = h;
-    if (m.gamma) {
-      for (int64_t k = 0; k < K; ++k) {
-        to[k] = s * g[k] * m.gamma[k] + h * m.beta[k];
-        out.gamma[k] += s * g[k] * w[k];
-        out.beta[k] += h * w[k];
-      }
-    } else {
-      for (int64_t k = 0; k < K; ++k) to[k] = s * g[k];
-    }
-    if (!out.scale) continue;
-    double sum = d_bias[n] * shifted_bias(m, n);
-    for (int64_t k = 0; k < K; ++k) sum += double{g[k]} * w[k] * (m.gamma ? m.gamma[k] : 1.0f);
-    out.scale[n] = static_cast<float>(sum);
-  }
-}
 
 // The products in the form of the kernels, for one direction.
 struct Packs {
@@ -127,21 +64,19 @@ constexpr Places kPlaces[kParts] = {
 struct TrainableBlock::Impl {
   TrainableBlockOptions options;
   const KernelSet* kernels;
-  std::mutex guard;
-  std::vector<std::unique_ptr<Chunk>> pool;
+  ChunkPool<Chunk> pool;
 
   int64_t head_width() const { return options.width / options.heads; }
   std::unique_ptr<Chunk> take(int64_t images, int64_t tokens, int64_t queries);
-  void give_back(std::unique_ptr<Chunk> chunk);
   Scratch& scratch(const Chunk& chunk) const;
 
   // Values of list_of(); whatever is not plain float32 becomes it.
   std::vector<Tensor> plain(at::TensorList weights) const;
-  std::array<Master, kParts> masters(const std::vector<Tensor>& weights) const;
-  std::array<Folded, kParts> fold(const std::array<Master, kParts>& masters) const;
-  Packs pack(const std::array<Folded, kParts>& folded, bool whole, bool back) const;
+  std::array<MasterProduct, kParts> masters(const std::vector<Tensor>& weights) const;
+  std::array<FoldedProduct, kParts> fold(const std::array<MasterProduct, kParts>& masters) const;
+  Packs pack(const std::array<FoldedProduct, kParts>& folded, bool whole, bool back) const;
 
-  void forward(Chunk& c, int64_t images, const Packs& packs, const std::array<Folded, kParts>& folded,
+  void forward(Chunk& c, int64_t images, const Packs& packs, const std::array<FoldedProduct, kParts>& folded,
                const float* x, float* out, bool save) const;
   // sums: the weight and bias gradients of all parts, added to. dx: written.
   void backward(const Chunk& c, int64_t images, const Packs& packs, const float* dout, float* sums,
@@ -160,17 +95,10 @@ struct TrainableBlock::Impl {
 };
 
 std::unique_ptr<Chunk> TrainableBlock::Impl::take(int64_t images, int64_t tokens, int64_t queries) {
-  {
-    const std::lock_guard lock(guard);
-    for (auto& held : pool)
-      if (held->capacity >= images && held->tokens == tokens && held->queries == queries) {
-        std::swap(held, pool.back());
-        auto out = std::move(pool.back());
-        pool.pop_back();
-        return out;
-      }
-    pool.clear();  // of another size: they will not be asked for again soon
-  }
+  if (auto held = pool.take([&](const Chunk& c) {
+        return c.capacity >= images && c.tokens == tokens && c.queries == queries;
+      }))
+    return held;
   const Format format = kernels->format;
   const int64_t D = options.width, F = options.hidden, R = images * tokens, Rq = images * queries;
   const bool whole = queries == tokens;
@@ -191,11 +119,6 @@ std::unique_ptr<Chunk> TrainableBlock::Impl::take(int64_t images, int64_t tokens
                                        .rstd_q = AlignedBuffer<float>(whole ? 0 : Rq),
                                        .rstd2 = AlignedBuffer<float>(Rq),
                                        .log_sum_exp = AlignedBuffer<float>(Rq * options.heads)});
-}
-
-void TrainableBlock::Impl::give_back(std::unique_ptr<Chunk> chunk) {
-  const std::lock_guard lock(guard);
-  pool.push_back(std::move(chunk));
 }
 
 Scratch& TrainableBlock::Impl::scratch(const Chunk& c) const {
@@ -238,14 +161,14 @@ std::vector<Tensor> TrainableBlock::Impl::plain(at::TensorList weights) const {
   return out;
 }
 
-std::array<Master, kParts> TrainableBlock::Impl::masters(const std::vector<Tensor>& weights) const {
-  std::array<Master, kParts> out;
+std::array<MasterProduct, kParts> TrainableBlock::Impl::masters(const std::vector<Tensor>& weights) const {
+  std::array<MasterProduct, kParts> out;
   const auto at = [&](int place) {
     return place >= 0 && place < static_cast<int>(weights.size()) ? floats(weights[place]) : nullptr;
   };
   for (int p = 0; p < kParts; ++p) {
     const Places& place = kPlaces[p];
-    Master& m = out[p];
+    MasterProduct& m = out[p];
     m = {outputs(p),
          inputs(p),
          at(place.weight),
@@ -260,13 +183,13 @@ std::array<Master, kParts> TrainableBlock::Impl::masters(const std::vector<Tenso
   return out;
 }
 
-std::array<Folded, kParts> TrainableBlock::Impl::fold(const std::array<Master, kParts>& masters) const {
-  std::array<Folded, kParts> out;
+std::array<FoldedProduct, kParts> TrainableBlock::Impl::fold(const std::array<MasterProduct, kParts>& masters) const {
+  std::array<FoldedProduct, kParts> out;
   parallel_for(kParts, [&](int64_t p, int) { out[p] = folded(masters[p]); });
   return out;
 }
 
-Packs TrainableBlock::Impl::pack(const std::array<Folded, kParts>& folded, bool whole, bool back) const {
+Packs TrainableBlock::Impl::pack(const std::array<FoldedProduct, kParts>& folded, bool whole, bool back) const {
   const int64_t D = options.width, F = options.hidden;
   Packs packs;
   struct Job {
@@ -291,7 +214,7 @@ Packs TrainableBlock::Impl::pack(const std::array<Folded, kParts>& folded, bool 
 }
 
 void TrainableBlock::Impl::forward(Chunk& c, int64_t images, const Packs& packs,
-                                   const std::array<Folded, kParts>& folded, const float* x, float* out,
+                                   const std::array<FoldedProduct, kParts>& folded, const float* x, float* out,
                                    bool save) const {
   const KernelSet& k = *kernels;
   const int64_t D = options.width, T = c.tokens, Q = c.queries, R = images * T, Rq = images * Q;
@@ -365,7 +288,7 @@ struct TrainableBlockFunction : torch::autograd::Function<TrainableBlockFunction
     int64_t chunk = 0, tokens = 0, queries = 0;
     ~State() override {
       for (auto& chunk : chunks)
-        if (chunk) block->give_back(std::move(chunk));
+        if (chunk) block->pool.give_back(std::move(chunk));
     }
   };
 
@@ -393,7 +316,7 @@ struct TrainableBlockFunction : torch::autograd::Function<TrainableBlockFunction
       if (keep)
         keep->chunks[c] = std::move(state);
       else
-        block->give_back(std::move(state));
+        block->pool.give_back(std::move(state));
     });
     return out;
   }

@@ -1,5 +1,5 @@
-// What layers that are trained on the fast kernels share: plain weights, and weight gradients that do not
-// depend on the number of threads.
+// What layers that are trained on the fast kernels share: plain weights, memory that is kept from step to step, and
+// weight gradients that do not depend on the number of threads.
 //
 // Rows go in chunks, one thread a chunk. Chunk c adds its weight gradients to partial sum c % kSums, and the
 // partial sums are added in their order: neither knows how many threads there are, so that one or many give
@@ -7,7 +7,10 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <mutex>
 #include <string_view>
+#include <vector>
 
 #include "aha/tensor/tensor.h"
 
@@ -25,5 +28,34 @@ inline const float* floats(const Tensor& tensor) { return tensor.data_ptr<float>
 // (size): the sum over all chunks of what add(chunk, sums) adds to `size` floats, which begin as zeros.
 Tensor sum_over_chunks(int64_t chunks, int64_t size,
                        const std::function<void(int64_t chunk, float* sums)>& add);
+
+// What chunks leave for the way back, kept from step to step: a network asks for the same sizes at every step, and fresh
+// memory costs more than filling it.
+template <class Chunk>
+class ChunkPool {
+ public:
+  // One that fits, or null: the others are of another size then, will not be asked for again soon, and go.
+  template <class Fits>
+  std::unique_ptr<Chunk> take(const Fits& fits) {
+    const std::lock_guard lock(guard_);
+    for (auto& held : kept_)
+      if (fits(*held)) {
+        std::swap(held, kept_.back());
+        auto out = std::move(kept_.back());
+        kept_.pop_back();
+        return out;
+      }
+    kept_.clear();
+    return nullptr;
+  }
+  void give_back(std::unique_ptr<Chunk> chunk) {
+    const std::lock_guard lock(guard_);
+    kept_.push_back(std::move(chunk));
+  }
+
+ private:
+  std::mutex guard_;
+  std::vector<std::unique_ptr<Chunk>> kept_;
+};
 
 }  // namespace aha

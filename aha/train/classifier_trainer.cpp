@@ -74,7 +74,7 @@ class Student {
     std::visit([&](auto& network) { save_classifier(directory, network, card); }, network_);
   }
   void set_precision(Precision precision) {
-    if (auto* vit = std::get_if<Vit>(&network_)) (*vit)->set_precision(precision);
+    std::visit([&](auto& network) { network->set_precision(precision); }, network_);
   }
   int image_size() const { return image_size_; }
 

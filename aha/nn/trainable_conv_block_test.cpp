@@ -1,0 +1,179 @@
+#include "aha/nn/trainable_conv_block.h"
+
+#include <gtest/gtest.h>
+
+#include "aha/base/error.h"
+#include "aha/base/parallel.h"
+#include "aha/kernels/sets_under_test.h"
+#include "aha/nn/conv_block.h"
+#include "aha/testing/gradient.h"
+
+namespace aha {
+namespace {
+
+using checks::relative;
+
+constexpr int64_t kWidth = 32;
+
+// Random everything, norms, biases and scales too, so that folding them wrongly shows.
+ConvBlock random_conv_block(int64_t width) {
+  ConvBlock block(width);
+  const torch::NoGradGuard no_grad;
+  torch::manual_seed(7);
+  for (auto& item : block->named_parameters()) {
+    Tensor p = item.value();
+    if (p.dim() >= 2)
+      p.copy_(torch::randn_like(p) / std::sqrt(static_cast<double>(p.numel() / p.size(0))));
+    else if (item.key().ends_with("bias"))
+      p.copy_(0.2 * torch::randn_like(p));
+    else
+      p.copy_(0.8 + 0.2 * torch::randn_like(p));
+  }
+  return block;
+}
+
+TrainableConvBlockWeights weights_of(ConvBlock& b) {
+  return {b->conv_dw->weight,  b->conv_dw->bias,  b->norm->weight,     b->norm->bias, b->mlp->fc1->weight,
+          b->mlp->fc1->bias, b->mlp->fc2->weight, b->mlp->fc2->bias, b->gamma};
+}
+
+struct ConvResult {
+  Tensor out;
+  std::vector<std::pair<std::string, Tensor>> gradients;
+};
+
+template <class Forward>
+ConvResult result_of(ConvBlock& block, const Tensor& x, const Tensor& seen, Forward forward) {
+  block->zero_grad();
+  const Tensor in = x.clone().requires_grad_();
+  const Tensor out = forward(in);
+  (out * seen).sum().backward();
+  ConvResult result{out.detach(), {{"pixels", in.grad()}}};
+  for (auto& item : block->named_parameters())
+    result.gradients.emplace_back(item.key(), item.value().grad().clone());
+  return result;
+}
+
+constexpr int64_t kProductsOfBlock = 2;
+
+// At least the promise of --precision f32.
+double tolerance_of(Format format, int64_t products) {
+  return std::max(1e-4, checks::chain_bound(format, products));
+}
+
+class TrainableConvBlockOn : public ::testing::TestWithParam<const KernelSet*> {};
+
+TEST_P(TrainableConvBlockOn, OutputsAndAllGradientsEqualThePlainBlocks) {
+  struct Case {
+    int64_t images, height, width, channels;
+    bool channels_last;
+  };
+  for (const Case& c : {Case{3, 8, 8, 64, true}, {9, 5, 3, 32, true}, {2, 16, 17, 32, false}, {1, 1, 1, 96, true}}) {
+    SCOPED_TRACE(fmt::format("{} x {} x {} x {}", c.images, c.height, c.width, c.channels));
+    ConvBlock block = random_conv_block(c.channels);
+    torch::manual_seed(1);
+    const auto memory = c.channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
+    const Tensor x = torch::randn({c.images, c.channels, c.height, c.width}).contiguous(memory),
+                 seen = torch::randn_like(x);
+    TrainableConvBlock fast(c.channels, 1e-6, *GetParam());
+    const ConvResult expected =
+        result_of(block, x, seen, [&](const Tensor& in) { return block->forward_plain(in); });
+    const ConvResult found =
+        result_of(block, x, seen, [&](const Tensor& in) { return fast.forward(in, weights_of(block)); });
+    // The pixels themselves are not rounded, only what is added to them.
+    const double added = relative(x, expected.out);
+    EXPECT_LT(relative(found.out, expected.out), tolerance_of(GetParam()->format, kProductsOfBlock) * added);
+    ASSERT_EQ(found.gradients.size(), expected.gradients.size());
+    for (size_t i = 0; i < expected.gradients.size(); ++i)
+      EXPECT_LT(relative(found.gradients[i].second, expected.gradients[i].second),
+                tolerance_of(GetParam()->format, 2 * kProductsOfBlock))
+          << expected.gradients[i].first;
+    const torch::NoGradGuard no_grad;
+    EXPECT_TRUE(torch::equal(fast.forward(x, weights_of(block)), found.out)) << "with and without a gradient";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sets, TrainableConvBlockOn, ::testing::ValuesIn(checks::sets_to_test()), checks::set_name);
+
+TEST(TrainableConvBlock, GradientsAreDerivatives) {
+  ConvBlock block = random_conv_block(kWidth);
+  TrainableConvBlock fast(kWidth, 1e-6, reference_kernels(Format::kF32));
+  torch::manual_seed(2);
+  const Tensor x = torch::randn({2, kWidth, 3, 4}), seen = torch::randn_like(x);
+  const auto loss = [&](const Tensor& in) {
+    return (fast.forward(in, weights_of(block)).to(torch::kFloat64) * seen).sum();
+  };
+  const Tensor in = x.clone().requires_grad_();
+  loss(in).backward();
+  std::vector<std::pair<std::string, Tensor>> points = {{"pixels", in}};
+  for (auto& item : block->named_parameters()) points.emplace_back(item.key(), item.value());
+  const torch::NoGradGuard no_grad;
+  for (auto& [name, point] : points) {
+    // Along the gradient itself the derivative is its norm: large against rounding, which a step of 1e-2
+    // turns into 1e-5 of |seen|; the step's own error is its square.
+    const double norm = point.grad().norm().item<double>();
+    const Tensor direction = point.grad() / norm;
+    constexpr double kStep = 1e-2;
+    const Tensor here = point.detach().clone();
+    point.copy_(here + kStep * direction);
+    const double up = loss(in).item<double>();
+    point.copy_(here - kStep * direction);
+    const double down = loss(in).item<double>();
+    point.copy_(here);
+    EXPECT_NEAR((up - down) / (2 * kStep), norm, 1e-3 * norm + 1e-5 * seen.norm().item<double>()) << name;
+  }
+}
+
+TEST(TrainableConvBlock, AnyNumberOfThreadsGivesTheSameBits) {
+  ConvBlock block = random_conv_block(kWidth);
+  torch::manual_seed(3);
+  const Tensor x = torch::randn({19, kWidth, 4, 4}), seen = torch::randn_like(x);  // six chunks of 3 and one of 1
+  TrainableConvBlock fast(kWidth, 1e-6, best_kernel_set(Precision::kF32));
+  const auto run = [&](int threads) {
+    set_threads(threads);
+    return result_of(block, x, seen, [&](const Tensor& in) { return fast.forward(in, weights_of(block)); });
+  };
+  const ConvResult one = run(1);
+  for (int threads : {2, 3}) {
+    const ConvResult many = run(threads);
+    EXPECT_TRUE(torch::equal(many.out, one.out));
+    for (size_t i = 0; i < one.gradients.size(); ++i)
+      EXPECT_TRUE(torch::equal(many.gradients[i].second, one.gradients[i].second)) << one.gradients[i].first;
+  }
+  set_threads(0);
+}
+
+TEST(TrainableConvBlock, AKeptGraphGivesTheSameGradientAgain) {
+  ConvBlock block = random_conv_block(kWidth);
+  torch::manual_seed(4);
+  const Tensor x = torch::randn({4, kWidth, 4, 4}).requires_grad_();
+  TrainableConvBlock fast(kWidth, 1e-6, best_kernel_set(Precision::kF32));
+  const Tensor out = fast.forward(x, weights_of(block)).square().sum();
+  const Tensor first = torch::autograd::grad({out}, {x}, {}, true)[0];
+  fast.forward(torch::randn({4, kWidth, 4, 4}), weights_of(block));  // takes no memory that is still in use
+  EXPECT_TRUE(torch::equal(torch::autograd::grad({out}, {x})[0], first));
+}
+
+TEST(TrainableConvBlock, RefusesWhatItCannotMultiply) {
+  EXPECT_FALSE(TrainableConvBlock::fits(48));
+  EXPECT_THROW(TrainableConvBlock(48, 1e-6, best_kernel_set(Precision::kF32)), Error);
+  ConvBlock block = random_conv_block(kWidth);
+  TrainableConvBlock fast(kWidth, 1e-6, best_kernel_set(Precision::kF32));
+  EXPECT_THROW(fast.forward(torch::zeros({1, 64, 4, 4}), weights_of(block)), Error);
+  EXPECT_THROW(fast.forward(torch::zeros({1, kWidth, 4, 4}, torch::kFloat64), weights_of(block)), Error);
+}
+
+// The block itself chooses: fast while it learns, plain where its width does not fit and where it is frozen.
+TEST(ConvBlock, ALearningBlockEqualsTheFrozenOne) {
+  ConvBlock block = random_conv_block(kWidth);
+  torch::manual_seed(5);
+  const Tensor x = torch::randn({2, kWidth, 5, 5});
+  const Tensor fast = block->forward(x).detach();
+  for (auto& parameter : block->parameters()) parameter.requires_grad_(false);
+  const Tensor plain = block->forward(x);
+  EXPECT_FALSE(torch::equal(fast, plain)) << "the fast way was not taken";
+  EXPECT_LT(relative(fast, plain), 1e-4);
+}
+
+}  // namespace
+}  // namespace aha
