@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "aha/base/error.h"
+#include "aha/nn/feature_maps.h"
 #include "aha/nn/trainable_linear.h"
 
 namespace aha {
@@ -13,6 +14,13 @@ torch::nn::Conv2d conv3x3(int64_t in, int64_t out, bool replicate, int64_t strid
   auto options = torch::nn::Conv2dOptions(in, out, 3).stride(stride).padding(1).bias(bias).groups(groups);
   if (replicate) options.padding_mode(torch::kReplicate);
   return torch::nn::Conv2d(options);
+}
+
+// The convolution of conv3x3(): repeated borders come from nn/feature_maps.h, which is several times as fast as libtorch's.
+Tensor convolved(torch::nn::Conv2dImpl& conv, const Tensor& x) {
+  const auto& o = conv.options;
+  if (!c10::get_if<torch::enumtype::kReplicate>(&o.padding_mode())) return conv.forward(x);
+  return at::conv2d(with_border(x), conv.weight, conv.bias, o.stride(), at::IntArrayRef{0, 0}, o.dilation(), o.groups());
 }
 
 torch::nn::Conv2d conv1x1(int64_t in, int64_t out) {
@@ -49,7 +57,7 @@ void ResidualConvUnitImpl::reset() {
 }
 
 Tensor ResidualConvUnitImpl::forward(const Tensor& x) {
-  return x + conv2(torch::relu(conv1(torch::relu(x))));
+  return x + convolved(*conv2, torch::relu(convolved(*conv1, torch::relu(x))));
 }
 
 void FusionImpl::reset() {
@@ -72,8 +80,8 @@ void RefinementHeadImpl::reset() {
 }
 
 Tensor RefinementHeadImpl::forward(const Tensor& x) {
-  const auto separable = torch::gelu(bn1(pw(dw(x))));
-  return out(torch::gelu(bn2(conv(separable))));
+  const auto separable = gelu_of(bn1(pw(convolved(*dw, x))));
+  return out(gelu_of(bn2(convolved(*conv, separable))));
 }
 
 void DecoderImpl::reset() {
@@ -113,6 +121,18 @@ void DecoderImpl::reset() {
   head = register_module("head", RefinementHead(o.top, o.head, replicate));
 }
 
+Tensor DecoderImpl::seen(size_t k, const Tensor& x, const Tensor& e) {
+  const auto& o = options;
+  auto* linear = proj[k]->as<torch::nn::Linear>();
+  const int64_t D = o.widths[k];
+  const auto W_x = linear->weight.slice(1, 0, D), W_e = linear->weight.slice(1, D, D + o.embedding);
+  auto y = projected(x, W_x) + at::linear(e, W_e, linear->bias).unsqueeze(1);  // (B, N, c)
+  if (!o.lens) return y;
+  const auto wanted = lens[k]->as<torch::nn::Linear>()->forward(e).unsqueeze(2);  // (B, D, 1)
+  const auto found = torch::matmul(x, wanted) / std::sqrt(static_cast<double>(D));  // (B, N, 1)
+  return y + at::linear(found, linear->weight.slice(1, D + o.embedding));
+}
+
 Tensor DecoderImpl::forward(const std::vector<Tensor>& levels, const Tensor& classes, int64_t H, int64_t W) {
   const auto& o = options;
   if (levels.size() != o.widths.size())
@@ -125,23 +145,22 @@ Tensor DecoderImpl::forward(const std::vector<Tensor>& levels, const Tensor& cla
     const auto h = levels[k].size(2), w = levels[k].size(3);
     auto x = levels[k].flatten(2).transpose(1, 2);  // (B, N, D)
     if (o.level_norm) x = norms[k]->as<torch::nn::LayerNorm>()->forward(x);
-    auto* linear = proj[k]->as<torch::nn::Linear>();
-    const int64_t D = o.widths[k];
-    const auto W_x = linear->weight.slice(1, 0, D), W_e = linear->weight.slice(1, D, D + o.embedding);
-    auto y = projected(x, W_x) + at::linear(e, W_e, linear->bias).unsqueeze(1);  // (B, N, c)
-    if (o.lens) {
-      const auto wanted = lens[k]->as<torch::nn::Linear>()->forward(e).unsqueeze(2);  // (B, D, 1)
-      const auto seen = torch::matmul(x, wanted) / std::sqrt(static_cast<double>(D));  // (B, N, 1)
-      y = y + at::linear(seen, linear->weight.slice(1, D + o.embedding));
+    // OpenBLAS sums in an order that depends on the number of rows; without a gradient each image has products of its own, so that its map never depends on its mates.
+    Tensor y;  // (B, N, c)
+    if (torch::GradMode::is_enabled() || B < 2) {
+      y = seen(k, x, e);
+    } else {
+      std::vector<Tensor> each;
+      for (int64_t b = 0; b < B; ++b) each.push_back(seen(k, x.narrow(0, b, 1), e.narrow(0, b, 1)));
+      y = torch::cat(each);
     }
-    // gelu after the change of shape, never before: libtorch 1.13 hands a contiguous input to oneDNN and then leaves the gradient unset (1e10 and more) where the gradient
-    // that comes back has other strides, as it has behind replicated borders.
-    auto map = torch::gelu(y.transpose(1, 2).unflatten(2, {h, w}));  // (B, c, h, w), channels-last in memory
+    // libtorch 1.13's own gelu hands a contiguous input to oneDNN and then leaves the gradient unset (1e10 and more) where the gradient that comes back has other strides.
+    auto map = gelu_of(y.transpose(1, 2).unflatten(2, {h, w}));  // (B, c, h, w), channels-last in memory
     if (o.scales[k] > 1)
       map = reassemble[k]->as<torch::nn::ConvTranspose2d>()->forward(map);
     else if (o.scales[k] < 0)
-      map = reassemble[k]->as<torch::nn::Conv2d>()->forward(map);
-    pyramid.push_back(rn[k]->as<torch::nn::Conv2d>()->forward(map));
+      map = convolved(*reassemble[k]->as<torch::nn::Conv2d>(), map);
+    pyramid.push_back(convolved(*rn[k]->as<torch::nn::Conv2d>(), map));
   }
   Tensor p;
   for (size_t k = pyramid.size(); k-- > 0;) {
@@ -150,7 +169,7 @@ Tensor DecoderImpl::forward(const std::vector<Tensor>& levels, const Tensor& cla
     const auto w = k > 0 ? pyramid[k - 1].size(3) : p.size(3) * o.last_up;
     p = resized_to(p, h, w, true);
   }
-  const auto map = resized_to(head(top(p)), H, W, false).squeeze(1);  // (B, H, W)
+  const auto map = resized_to(head(convolved(*top, p)), H, W, false).squeeze(1);  // (B, H, W)
   return o.output == "sigmoid" ? torch::sigmoid(map) : map;
 }
 

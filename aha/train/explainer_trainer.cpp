@@ -260,6 +260,7 @@ Fields fields(ExplainerShape& s) {
   return Fields()
       .add("encoder", s.encoder, "features the explainer sees: target (its own taps), dinov3_vitl16:FILE, a model directory")
       .add("levels", s.levels, "taps of the encoder, finest first (block.2,block.5,..., stage.0,...); empty = the usual four")
+      .add("scales", s.scales, "how a level is resized: s enlarges, 1 keeps, -s shrinks; empty = by the size of the pictures (paper: 4,2,1,-2)").range(-16, 16)
       .add("channels", s.channels, "channels of the decoder's pyramid; 0 = by the size of the pictures (paper: 256)").range(0, 4096)
       .add("top-channels", s.top, "channels after the fusion; 0 = by the size (paper: 128)").range(0, 4096)
       .add("head-channels", s.head, "channels of the refinement head; 0 = by the size (paper: 64)").range(0, 4096)
@@ -289,17 +290,19 @@ std::unique_ptr<Explainer> make_explainer(Classifier& target, const ExplainerSha
   for (const auto& map : maps) o.widths.push_back(static_cast<int>(map.size(1)));
   const bool flat = std::all_of(maps.begin(), maps.end(), [&](const Tensor& map) { return map.size(2) == maps[0].size(2); });
   // Levels of one size become a pyramid (DPT's x4, x2, x1, /2); a ConvNet's stages are one already.
-  if (flat && maps.size() == 4 && maps[0].size(2) < info.input.size)
-    o.scales = {4, 2, 1, -2};
+  const bool small = info.input.size <= 64;
+  if (!shape.scales.empty())
+    o.scales = shape.scales;
+  else if (flat && maps.size() == 4 && maps[0].size(2) < info.input.size)
+    o.scales = small ? std::vector<int>{2, 1, 1, -2} : std::vector<int>{4, 2, 1, -2};
   else
     o.scales.assign(maps.size(), 1);
   const int64_t finest = maps[0].size(2) * o.scales[0];
   o.last_up = 2 * finest <= info.input.size ? 2 : 1;
-  const bool small = info.input.size <= 64;
   const auto chosen = [](int given, int usual) { return given > 0 ? given : usual; };
   o.channels = chosen(shape.channels, small ? 32 : 64);
-  o.top = chosen(shape.top, small ? 32 : 64);
-  o.head = chosen(shape.head, small ? 32 : 32);
+  o.top = chosen(shape.top, small ? 16 : 64);
+  o.head = chosen(shape.head, small ? 16 : 32);
   const Tensor rows = target.class_rows();
   const bool from_rows = shape.embedding == 0 && rows.defined();
   o.embedding = from_rows ? static_cast<int>(rows.size(1)) : chosen(shape.embedding, small ? 32 : 64);
