@@ -39,8 +39,10 @@ struct TrainRow {
 struct RefineRow {
   std::string name;
   int64_t refine = 0, steps = 0, grid = 0;  // T, S, G
+  int64_t batch = 1;                        // images; more than one without refinement
   int threads = 0;
-  double ms = 0;  // one image, features included
+  double ms = 0;         // an image, features included
+  double target_ms = 0;  // the target's own forward of the same batch, an image
   std::optional<double> peer_ms;
 };
 

@@ -42,6 +42,13 @@ std::string config_path(int argc, char** argv) {
   return "";
 }
 
+// The first of the file's options that a command does not have; empty = it has them all.
+std::string first_unknown(const nlohmann::json& options, const Fields& known) {
+  for (const auto& [key, value] : options.items())
+    if (!known.find(key)) return key;
+  return "";
+}
+
 Device best_device() { return torch::cuda::is_available() ? Device{true, 0} : Device{}; }
 
 std::shared_ptr<CancelToken> g_cancel;
@@ -102,8 +109,15 @@ int run(int argc, char** argv) {
   try {
     if (const std::string path = config_path(argc, argv); !path.empty()) {
       const nlohmann::json options = json_from_toml(path);
-      for (auto& entry : entries)
-        if (argc > 1 && entry.parser->get_name() == argv[1]) set_all_from_json(entry.declaration->all(), options, path);
+      for (auto& entry : entries) {
+        if (argc < 2 || entry.parser->get_name() != argv[1]) continue;
+        const std::string unknown = first_unknown(options, entry.declaration->all());
+        for (const auto& other : entries)
+          if (!unknown.empty() && first_unknown(options, other.declaration->all()).empty())
+            throw input_error("{}: expected options of aha {}, found '{}' and others of aha {}", path, argv[1], unknown,
+                              other.parser->get_name());
+        set_all_from_json(entry.declaration->all(), options, path);
+      }
     }
     app.parse(argc, argv);
     for (auto& entry : entries)

@@ -126,11 +126,11 @@ Tensor DecoderImpl::seen(size_t k, const Tensor& x, const Tensor& e) {
   auto* linear = proj[k]->as<torch::nn::Linear>();
   const int64_t D = o.widths[k];
   const auto W_x = linear->weight.slice(1, 0, D), W_e = linear->weight.slice(1, D, D + o.embedding);
-  auto y = projected(x, W_x) + at::linear(e, W_e, linear->bias).unsqueeze(1);  // (B, N, c)
+  auto y = product(x, W_x) + product(e, W_e, linear->bias).unsqueeze(1);  // (B, N, c)
   if (!o.lens) return y;
-  const auto wanted = lens[k]->as<torch::nn::Linear>()->forward(e).unsqueeze(2);  // (B, D, 1)
-  const auto found = torch::matmul(x, wanted) / std::sqrt(static_cast<double>(D));  // (B, N, 1)
-  return y + at::linear(found, linear->weight.slice(1, D + o.embedding));
+  const auto wanted = product(e, lens[k]->as<torch::nn::Linear>()->weight).unsqueeze(2);  // (B, D, 1)
+  const auto found = torch::matmul(x, wanted) / std::sqrt(static_cast<double>(D));       // (B, N, 1)
+  return y + found * linear->weight.select(1, D + o.embedding);
 }
 
 Tensor DecoderImpl::forward(const std::vector<Tensor>& levels, const Tensor& classes, int64_t H, int64_t W) {
@@ -145,15 +145,7 @@ Tensor DecoderImpl::forward(const std::vector<Tensor>& levels, const Tensor& cla
     const auto h = levels[k].size(2), w = levels[k].size(3);
     auto x = levels[k].flatten(2).transpose(1, 2);  // (B, N, D)
     if (o.level_norm) x = norms[k]->as<torch::nn::LayerNorm>()->forward(x);
-    // OpenBLAS sums in an order that depends on the number of rows; without a gradient each image has products of its own, so that its map never depends on its mates.
-    Tensor y;  // (B, N, c)
-    if (torch::GradMode::is_enabled() || B < 2) {
-      y = seen(k, x, e);
-    } else {
-      std::vector<Tensor> each;
-      for (int64_t b = 0; b < B; ++b) each.push_back(seen(k, x.narrow(0, b, 1), e.narrow(0, b, 1)));
-      y = torch::cat(each);
-    }
+    const auto y = seen(k, x, e);
     // libtorch 1.13's own gelu hands a contiguous input to oneDNN and then leaves the gradient unset (1e10 and more) where the gradient that comes back has other strides.
     auto map = gelu_of(y.transpose(1, 2).unflatten(2, {h, w}));  // (B, c, h, w), channels-last in memory
     if (o.scales[k] > 1)
@@ -177,9 +169,12 @@ void DecoderImpl::set_precision(Precision precision) {
   kernels_ = precision == Precision::kBf16 ? &best_kernel_set(precision) : nullptr;
 }
 
-Tensor DecoderImpl::projected(const Tensor& x, const Tensor& weight) const {
-  if (kernels_ && trainable_linear_fits(x, weight)) return trainable_linear(*kernels_, x, weight);
-  return at::linear(x, weight);
+Tensor DecoderImpl::product(const Tensor& x, const Tensor& weight, const Tensor& bias) const {
+  if (kernels_ && trainable_linear_fits(x, weight)) return trainable_linear(*kernels_, x, weight, bias);
+  // Maps must not depend on their batch mates: see linear_by_rows().
+  if (!torch::GradMode::is_enabled() && x.is_cpu() && x.scalar_type() == torch::kFloat32)
+    return linear_by_rows(best_kernel_set(Precision::kF32), x, weight, bias);
+  return at::linear(x, weight, bias.defined() ? c10::optional<Tensor>(bias) : c10::nullopt);
 }
 
 void DecoderImpl::start_embedding_from(const Tensor& rows) {

@@ -122,7 +122,7 @@ struct DecoderImpl : torch::nn::Cloneable<DecoderImpl> {
 
  private:
   Tensor seen(size_t level, const Tensor& x, const Tensor& e);    // proj_k before its gelu: (B, N, D), (B, E) -> (B, N, c)
-  Tensor projected(const Tensor& x, const Tensor& weight) const;  // (B, N, D), (c, D) -> (B, N, c)
+  Tensor product(const Tensor& x, const Tensor& weight, const Tensor& bias = {}) const;  // (..., D), (c, D) -> (..., c)
 
   const KernelSet* kernels_ = nullptr;
 };

@@ -45,30 +45,35 @@ Activations& operand(Role role, const KernelSet& kernels, int64_t capacity, int6
   return *found;
 }
 
-struct TrainableLinearFunction : torch::autograd::Function<TrainableLinearFunction> {
-  static Tensor run(const KernelSet* kernels, const Tensor& x, const Tensor& weight, const Tensor& bias) {
-    const int64_t K = x.size(-1), N = weight.size(0);
-    const Tensor in = x.detach().reshape({-1, K}).contiguous(), w = plain_weight(weight, {N, K}, "weight");
-    const Tensor b = bias.defined() ? plain_weight(bias, {N}, "bias") : Tensor();
-    const int64_t R = in.size(0), chunk = chunk_rows(R, kChunksWanted);
-    const PackedWeights packed = PackedWeights::forward(kernels->format, floats(w), N, K);
-    Tensor out = torch::empty({R, N});
-    parallel_for((R + chunk - 1) / chunk, [&](int64_t c, int) {
-      const int64_t first = c * chunk, n = std::min(chunk, R - first);
-      gemm(*kernels, n, operand(kInput, *kernels, chunk, n, K, floats(in) + first * K), packed,
-           StoreRows{out.data_ptr<float>() + first * N, N, b.defined() ? floats(b) : nullptr});
-    });
-    auto sizes = x.sizes().vec();
-    sizes.back() = N;
-    return out.view(sizes);
-  }
+}  // namespace
 
+Tensor linear_by_rows(const KernelSet& kernels, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  const int64_t K = x.size(-1), N = weight.size(0), wide = rounded_to_strip(N);
+  const Tensor in = x.detach().reshape({-1, K}).contiguous(), w = plain_weight(weight, {N, K}, "weight");
+  AlignedBuffer<float> start(wide);
+  if (bias.defined()) std::copy_n(floats(plain_weight(bias, {N}, "bias")), N, start.data());
+  const int64_t R = in.size(0), chunk = chunk_rows(R, kChunksWanted);
+  const PackedWeights packed = PackedWeights::forward(kernels.format, floats(w), N, K);
+  Tensor out = torch::empty({R, wide});
+  parallel_for((R + chunk - 1) / chunk, [&](int64_t c, int) {
+    const int64_t first = c * chunk, n = std::min(chunk, R - first);
+    gemm(kernels, n, operand(kInput, kernels, chunk, n, K, floats(in) + first * K), packed,
+         StoreRows{out.data_ptr<float>() + first * wide, wide, bias.defined() ? start.data() : nullptr});
+  });
+  auto sizes = x.sizes().vec();
+  sizes.back() = N;
+  return out.narrow(1, 0, N).reshape(sizes);
+}
+
+namespace {
+
+struct TrainableLinearFunction : torch::autograd::Function<TrainableLinearFunction> {
   static Tensor forward(torch::autograd::AutogradContext* context, const KernelSet* kernels, const Tensor& x,
                         const Tensor& weight, const c10::optional<Tensor>& bias) {
     context->save_for_backward({x, weight});
     context->saved_data["kernels"] = reinterpret_cast<int64_t>(kernels);
     context->saved_data["bias"] = bias.has_value();
-    return run(kernels, x, weight, bias.value_or(Tensor()));
+    return linear_by_rows(*kernels, x, weight, bias.value_or(Tensor()));
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
@@ -126,7 +131,7 @@ Tensor trainable_linear(const KernelSet& kernels, const Tensor& x, const Tensor&
         "found {} of {} and {} of {}",
         kStrip, fmt::join(x.sizes(), " x "), c10::toString(x.scalar_type()), fmt::join(weight.sizes(), " x "),
         c10::toString(weight.scalar_type()));
-  if (!torch::GradMode::is_enabled()) return TrainableLinearFunction::run(&kernels, x, weight, bias);
+  if (!torch::GradMode::is_enabled()) return linear_by_rows(kernels, x, weight, bias);
   return TrainableLinearFunction::apply(
       &kernels, x, weight, bias.defined() ? c10::optional<Tensor>(bias) : c10::optional<Tensor>());
 }

@@ -9,3 +9,5 @@ printf "topkk = 1\n" > typo.toml
 refuses "topkk" classify --target "$FIXTURES/tiny" --config typo.toml "$FIXTURES/good/a.png"
 printf "topk = [\n" > broken.toml
 refuses "broken.toml" classify --target "$FIXTURES/tiny" --config broken.toml "$FIXTURES/good/a.png"
+printf 'encoder = "target"\nnorm-group = 8\n' > recipe.toml
+refuses "options of aha fit, found 'encoder' and others of aha train" fit --config recipe.toml --out run
