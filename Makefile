@@ -7,7 +7,8 @@ AHA    := $(BUILD)/bin/aha
 
 .PHONY: demo test build install-packages bench format fuzz asan clean
 
-demo: build
+demo: $(BUILD)/build.ninja
+	@ninja -C $(BUILD) aha
 	@scripts/demo.sh $(AHA)
 
 test: build

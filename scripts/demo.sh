@@ -1,23 +1,41 @@
 #!/bin/sh
-# What `make demo` shows: what there is, pictures from the tree, and maps of them. demo.sh AHA
-# (The tiny network has random weights: it shows the whole chain at work, not a trained classifier's reasons.)
+# What `make demo` shows: a dozen pictures explained by the bundled explainers beside the baselines, and a table over the 300 sample pictures. demo.sh AHA
+# Everything is kept in demo/: a second call only looks at what is there.
 set -eu
 aha=$1
-programs=$(dirname "$aha")
-
-echo "== aha models"
-"$aha" models | sed -n '1,12p'
-echo "  ..."
-echo
-echo "== aha data export cifar10:sample --limit 6 --out demo/pictures"
+targets=cifar10-convnext
+methods=center,gradient,gradcam,rise:masks=100,aha,aha:T=3
 mkdir -p demo
-"$aha" data export cifar10:sample --limit 6 --out demo/pictures
-echo
-echo "== a tiny network with random weights: aha classify, aha compare"
-"$programs/make_fixtures" demo/model >/dev/null
-"$aha" classify --target demo/model/tiny --topk 2 demo/pictures
-"$aha" compare --quiet --target demo/model/tiny --methods gradient,smoothgrad,ig,rollout,chefer,rise --out demo/compare demo/pictures
-echo
-echo "Pictures: demo/compare"
-echo "Your own: $aha classify --target vit_b_16:WEIGHTS.pth photo.jpg"
-echo "          $aha compare --target vit_b_16:WEIGHTS.pth --methods gradient,chefer,rise --out maps photo.jpg"
+
+say() { printf '\n== %s\n' "$*"; }
+
+say "aha data export cifar10:sample --limit 12 --out demo/pictures"
+"$aha" data export cifar10:sample --limit 12 --out demo/pictures
+
+for target in $targets; do
+  say "aha compare --target $target --methods $methods --out demo/$target/sheets demo/pictures"
+  test -e demo/$target/sheets.txt || {
+    "$aha" compare --quiet --target $target --methods $methods --out demo/$target/sheets demo/pictures > demo/$target.part
+    mv demo/$target.part demo/$target/sheets.txt
+  }
+  sed -n '1,7p' demo/$target/sheets.txt
+  say "aha eval --target $target --data cifar10:sample --methods $methods --out demo/$target"
+  "$aha" eval --target $target --data cifar10:sample --methods $methods --out demo/$target
+done
+
+{
+  echo '<!doctype html><meta charset="utf-8"><title>aha demo</title>'
+  echo '<style>body{font:15px sans-serif;max-width:1200px;margin:2em auto;padding:0 1em}img{max-width:100%}h2{margin-top:2em}</style>'
+  echo '<h1>Which pixels made it decide so?</h1>'
+  echo '<p>Under each map: insertion, deletion and their difference for that very map (ins-del, higher is better), and the time it took. <b>aha</b> is one forward pass of the explainer; <b>aha:T=3</b> adds three refinement steps on the picture.</p>'
+  for target in $targets; do
+    echo "<h2>$target</h2><p><a href=\"$target/report.html\">Table, intervals and curves of 300 pictures</a></p>"
+    for sheet in demo/$target/sheets/*.compare.png; do echo "<p><img src=\"${sheet#demo/}\" alt=\"\"></p>"; done
+  done
+} > demo/report.part
+mv demo/report.part demo/report.html
+
+say "done"
+echo "Look at:      demo/report.html (pictures)$(for target in $targets; do printf ', demo/%s/report.html' $target; done) (table and curves)"
+echo "Your own:     $aha explain --target vit_b_16:WEIGHTS.pth --method chefer --out maps photo.jpg"
+echo "An explainer: $aha train --target vit_b_16:WEIGHTS.pth --data folder:PHOTOS --out my-explainer"

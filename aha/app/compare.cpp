@@ -29,8 +29,9 @@ void place(Image& sheet, int column, int row, const Image& tile, const std::vect
 }
 
 Image sheet_of(const Compared& c, const Image& picture) {
-  const int tiles = static_cast<int>(c.methods.size()) + 1, columns = std::min(tiles, 5),
-            rows = (tiles + columns - 1) / columns;
+  // At most eight in a row, and rows of nearly the same length.
+  const int tiles = static_cast<int>(c.methods.size()) + 1, rows = (tiles + 7) / 8,
+            columns = (tiles + rows - 1) / rows;
   Image sheet(kMargin + columns * (kTile + kMargin),
               kMargin + rows * (kTile + kMargin + kLines * (kCellHeight + 2)));
   std::fill(sheet.rgb.begin(), sheet.rgb.end(), uint8_t{255});

@@ -25,6 +25,7 @@ class Learned : public Method {
     target_ = &context.target;
     explainer_ = context.explainer->explainer.get();
     const ModelCard& card = context.explainer->card;
+    sees_target_ = card.encoder && card.encoder->model == "target";
     const auto& info = target_->info();
     const int classes = explainer_->decoder()->options.classes;
     if (classes != info.classes)
@@ -50,7 +51,7 @@ class Learned : public Method {
   MethodCost cost() const override {
     const auto passes = static_cast<double>(options_.steps * options_.grids * 2 * options_.objective.steps) *
                         static_cast<double>(options_.objective.references.size());
-    return {passes, passes};
+    return {passes + (sees_target_ ? 1 : 0), passes};
   }
 
  private:
@@ -58,6 +59,7 @@ class Learned : public Method {
   Explainer* explainer_ = nullptr;
   int steps_ = 0, perturbation_steps_ = 0, grids_ = 0;
   double lr_ = 0, budget_ms_ = 0;
+  bool sees_target_ = false;  // its features are the target's own: one forward pass
   RefineOptions options_;
 };
 
