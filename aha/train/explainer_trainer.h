@@ -18,7 +18,7 @@ namespace aha {
 struct ExplainerShape {
   std::string encoder = "target";    // "target" (its own activations), or a model spec (dinov3_vitl16:FILE, a directory)
   std::vector<std::string> levels;   // taps, finest first, a level may join several with '+'; empty = four usual ones of this depth
-  std::vector<int> scales;           // of the levels (models/dpt.h); empty = by the size of the pictures: a decoder no dearer than the target
+  std::vector<int> scales;           // of the levels (models/dpt.h); empty = by the size of the pictures
   int channels = 0, top = 0, head = 0;  // of the decoder; 0 = by the size of the pictures
   int embedding = 0;                 // width of the class embedding; 0 = the target's own rows where they are known
   bool lens = true;                  // token times class as a channel of each level (models/dpt.h)
