@@ -190,7 +190,7 @@ class ClassifierTask : public TrainTask {
     Tensor right = torch::zeros({1}, torch::kFloat64);
     const auto count = static_cast<int64_t>(examples.size());
     for (int64_t first = group.rank() * kCheckBatch; first < count; first += group.size() * kCheckBatch) {
-      context_.cancel->check();
+      stop_if_cancelled(context_);
       Batch batch;
       batch.indices.resize(std::min(kCheckBatch, count - first));
       std::iota(batch.indices.begin(), batch.indices.end(), first);

@@ -190,7 +190,7 @@ class ExplainerTask : public TrainTask {
   Scores judged(const RefineOptions& refinement, int64_t count, WorkerGroup& group) {
     Tensor sums = torch::zeros({3}, torch::kFloat64);  // deletion, insertion, pictures
     for (int64_t i = group.rank(); i < std::min(count, held_out()); i += group.size()) {
-      context_.cancel->check();
+      stop_if_cancelled(context_);
       const int64_t example = held_out_[i];
       const Tensor pixels = input_from_image(data_.image(example), target_.info().input).unsqueeze(0).to(torch_device(context_));
       const Tensor clean = probabilities(target_, pixels, context_);  // (1, C)

@@ -250,6 +250,7 @@ class DirectionsTask : public TrainTask {
     return {loss, {{"fit", loss}}};
   }
   Scores validate(WorkerGroup&) override {
+    if (in_validation) in_validation();
     const torch::NoGradGuard no_grad;
     Batch all;
     all.indices.resize(64);
@@ -260,6 +261,7 @@ class DirectionsTask : public TrainTask {
   }
 
   std::function<void(int64_t)> before_step;
+  std::function<void()> in_validation;
   int64_t poisoned_step = -1;
 
  private:
@@ -309,6 +311,52 @@ TEST(Train, ResumingAfterACancelEndsWithTheSameBits) {
   DirectionsTask task(99);  // its first weights must not matter
   const TrainReport report = run(task, options);
   EXPECT_EQ(report.first_step, 3);
+  EXPECT_EQ(final_state(folder), uninterrupted());
+}
+
+// The validations follow steps 4 and 6. One that is cut off is the first thing the resumed run does; no step is done twice.
+TEST(Train, ACancelWithinAValidationLosesNothing) {
+  for (const int64_t validation : {1, 2}) {
+    const std::string folder = fresh_path("train_unvalidated");
+    TrainOptions options = six_steps(folder);
+    options.checkpoint_every = 100;
+    const int64_t steps_done = validation == 1 ? 4 : 6;
+    {
+      Context context;
+      DirectionsTask task(1);
+      task.in_validation = [&, count = 0]() mutable {
+        if (++count == validation) context.cancel->cancel();
+        stop_if_cancelled(context);
+      };
+      EXPECT_THAT(message_of([&] { run(task, options, context); }, 1), HasSubstr("--resume"));
+    }
+    options.resume = true;
+    DirectionsTask task(99);
+    EXPECT_EQ(run(task, options).first_step, steps_done);
+    EXPECT_EQ(final_state(folder), uninterrupted()) << "validation " << validation;
+  }
+}
+
+// At the last step of an epoch the validation waits for the resumed run.
+TEST(Train, ACancelBeforeAValidationPutsItOff) {
+  const std::string folder = fresh_path("train_put_off");
+  TrainOptions options = six_steps(folder);
+  int validations = 0;
+  {
+    Context context;
+    DirectionsTask task(1);
+    task.before_step = [&](int64_t step) {
+      if (step == 3) context.cancel->cancel();
+    };
+    task.in_validation = [&] { ++validations; };
+    EXPECT_THAT(message_of([&] { run(task, options, context); }, 1), HasSubstr("stopped at step 4 of 6"));
+  }
+  EXPECT_EQ(validations, 0);
+  options.resume = true;
+  DirectionsTask task(99);
+  task.in_validation = [&] { ++validations; };
+  run(task, options);
+  EXPECT_EQ(validations, 2);
   EXPECT_EQ(final_state(folder), uninterrupted());
 }
 

@@ -58,6 +58,8 @@ NamedTensors named_state(const torch::nn::Module& network, const std::string& pr
   return out;
 }
 
+constexpr const char* kHowToContinue = "the same command with --resume continues";
+
 std::string trouble_in(const Losses& losses, double max_loss) {
   const auto bad = [&](const Tensor& value) { return !(std::abs(value.item<double>()) <= max_loss); };
   const auto text = [](const Tensor& value) { return fmt::format("{:g}", value.item<double>()); };
@@ -151,25 +153,14 @@ class Run {
                  {"train", means}});
   }
 
-  void validate(int64_t epochs_done) {
-    const MovingAverage::Shown shown(average_);
-    task_.network().eval();
-    last_ = task_.validate(group_);
-    task_.network().train();
-    const double score = last_.at(task_.score());
-    if (best_step_ == 0 || score > best_.at(task_.score())) {
-      best_ = last_;
-      best_step_ = step_;
-      if (group_.leader())
-        write_checkpoint(best_file(), {named_state(task_.network()), {{"step", step_}, {"scores", best_}}});
-    }
-    if (!log_) return;
-    log_->write({{"step", step_}, {"epoch", epochs_done}, {"validation", last_}});
-    const double left = static_cast<double>(total_ - step_) /
-                        static_cast<double>(step_ - report_.first_step) * seconds_since(start_);
-    spdlog::info("epoch {}/{}: loss {:.3f}, {} {:.4f} (best {:.4f}), {:.0f} images/s, {} left", epochs_done,
-                 options_.epochs, loss_, task_.score(), score, best_.at(task_.score()), speed(),
-                 clock_text(left));
+  // A validation takes long, so the step before it is saved first, together with the debt: a Ctrl-C loses neither.
+  void owe_validation(int64_t epochs_done) { owed_epoch_ = epochs_done; }
+
+  void validate_if_owed() {
+    if (owed_epoch_ == 0) return;
+    validate(owed_epoch_);
+    owed_epoch_ = 0;
+    save();
   }
 
   void save() {
@@ -193,6 +184,27 @@ class Run {
   std::string checkpoint_file() const { return options_.out + "/checkpoint.safetensors"; }
   std::string best_file() const { return options_.out + "/best.safetensors"; }
 
+  void validate(int64_t epochs_done) {
+    const MovingAverage::Shown shown(average_);
+    task_.network().eval();
+    last_ = task_.validate(group_);
+    task_.network().train();
+    const double score = last_.at(task_.score());
+    if (best_step_ == 0 || score > best_.at(task_.score())) {
+      best_ = last_;
+      best_step_ = step_;
+      if (group_.leader())
+        write_checkpoint(best_file(), {named_state(task_.network()), {{"step", step_}, {"scores", best_}}});
+    }
+    if (!log_) return;
+    log_->write({{"step", step_}, {"epoch", epochs_done}, {"validation", last_}});
+    const double left = static_cast<double>(total_ - step_) /
+                        static_cast<double>(std::max<int64_t>(1, step_ - report_.first_step)) * seconds_since(start_);
+    spdlog::info("epoch {}/{}: loss {:.3f}, {} {:.4f} (best {:.4f}), {:.0f} images/s, {} left", epochs_done,
+                 options_.epochs, loss_, task_.score(), score, best_.at(task_.score()), speed(),
+                 clock_text(left));
+  }
+
   Checkpoint checkpoint() {
     Checkpoint c{named_state(task_.network(), "network."), {}};
     for (const auto& [name, tensor] : optimiser_.state()) c.tensors.emplace_back("optimiser." + name, tensor);
@@ -201,6 +213,7 @@ class Run {
                {"best_step", best_step_},
                {"best", best_},
                {"last", last_},
+               {"owed_epoch", owed_epoch_},
                {"settings", settings_}};
     return c;
   }
@@ -213,6 +226,7 @@ class Run {
     best_step_ = state->at("best_step");
     best_ = state->at("best").get<Scores>();
     last_ = state->at("last").get<Scores>();
+    owed_epoch_ = state->value("owed_epoch", int64_t{0});
     if (group_.leader()) spdlog::info("continuing {} at step {} of {}", options_.out, step_, total_);
   }
 
@@ -234,6 +248,7 @@ class Run {
   MovingAverage average_;
   int64_t step_ = 0;       // steps done
   int64_t best_step_ = 0;  // 0 = not yet validated
+  int64_t owed_epoch_ = 0;  // whose validation is not done yet; 0 = none
   Scores best_, last_;
 
   int64_t total_ = 0;
@@ -276,6 +291,10 @@ Fields fields(TrainOptions& o) {
   return list;
 }
 
+void stop_if_cancelled(const Context& context) {
+  if (context.cancel->cancelled()) throw Error(ErrorKind::kCancelled, fmt::format("stopped; {}", kHowToContinue));
+}
+
 HeldOutSplit held_out_split(int64_t examples, int64_t wanted) {
   constexpr uint64_t kSeed = 0x686f6c64;
   const std::vector<int64_t> order = Rng(kSeed).permutation(examples);
@@ -315,6 +334,7 @@ TrainReport train(TrainTask& task, const TrainOptions& options, int64_t global_b
   task.network().train();
   Run run(task, options, global_batch, settings, group, context);
   run.begin(total);
+  run.validate_if_owed();
 
   Prefetch<Batch> batches(total - run.done(), 1, 3, [&, first = run.done()](int64_t i) {
     Batch batch = order.at(first + i);
@@ -333,12 +353,12 @@ TrainReport train(TrainTask& task, const TrainOptions& options, int64_t global_b
     const bool last = run.done() == total, epoch_ends = last || run.done() % epoch_steps == 0;
     if (last || run.done() % options.log_every == 0) run.log(batch.epoch);
     if (last || (epoch_ends && (batch.epoch + 1) % options.validate_every == 0))
-      run.validate(batch.epoch + 1);
+      run.owe_validation(batch.epoch + 1);
     if (stop || epoch_ends || run.done() % options.checkpoint_every == 0) run.save();
     if (stop && !last)
       throw Error(ErrorKind::kCancelled,
-                  fmt::format("stopped at step {} of {}; the same command with --resume continues",
-                              run.done(), total));
+                  fmt::format("stopped at step {} of {}; {}", run.done(), total, kHowToContinue));
+    run.validate_if_owed();
   }
   return run.finish();
 }

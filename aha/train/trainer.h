@@ -4,7 +4,8 @@
 // consecutive share of every batch, so that N workers see what one would see. A step: losses, backward, one
 // all-reduce of all gradients, clip, optimiser, moving average. Every `checkpoint_every` steps and after
 // every epoch the whole state goes to OUT/checkpoint.safetensors; the averaged weights with the best
-// validation score to OUT/best.safetensors; numbers to OUT/log.jsonl and TensorBoard. Ctrl-C saves and stops;
+// validation score to OUT/best.safetensors; numbers to OUT/log.jsonl and TensorBoard. Ctrl-C saves and stops, also
+// within a validation, which the resumed run then begins with;
 // kill -9 loses the steps since the last checkpoint; --resume continues bit for bit. A loss or a gradient
 // that is not finite stops the run and says where.
 #pragma once
@@ -83,6 +84,9 @@ struct TrainReport {
   double seconds = 0;            // of this process
   double images_per_second = 0;  // training only
 };
+
+// For the work beside the steps (validation, searches): throws Error(kCancelled) after a Ctrl-C. What was trained is saved before it begins.
+void stop_if_cancelled(const Context& context);
 
 // Examples kept aside to choose the best weights, at most a fifth; the same ones whatever the run's seed, so that runs can be compared. `training` ascends.
 struct HeldOutSplit {

@@ -8,15 +8,16 @@ ls whole | grep -q tfevents || fail "expected TensorBoard events"
 grep -q '"kind": "explainer"' whole/model.json || fail "expected an explainer's card"
 
 # Ctrl-C ends it between two steps with a checkpoint; --resume continues bit for bit.
-"$AHA" train $common --max-steps 40 --out parts >out 2>err &
+long="--epochs 5 --max-steps 25"
+"$AHA" train $common $long --out parts >out 2>err &
 until [ -e parts/checkpoint.safetensors ] || ! kill -0 $!; do sleep 0.05; done
 kill -INT $!
 code=0
 wait $! || code=$?
 [ "$code" -eq 1 ] || fail "expected exit code 1 after Ctrl-C, found $code"
 grep -q -- --resume err || fail "expected the way to go on"
-expect 0 train $common --max-steps 40 --out parts --resume
-expect 0 train $common --max-steps 40 --out uninterrupted
+expect 0 train $common $long --out parts --resume
+expect 0 train $common $long --out uninterrupted
 cmp parts/model.safetensors uninterrupted/model.safetensors || fail "expected the same weights as without an interruption"
 
 expect 0 explain --target "$FIXTURES/tiny" --explainer whole --json --out maps "$FIXTURES/good/a.png"
