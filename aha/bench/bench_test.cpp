@@ -7,6 +7,7 @@
 #include "aha/base/error.h"
 #include "aha/bench/machine.h"
 #include "aha/bench/networks_section.h"
+#include "aha/bench/objective_section.h"
 #include "aha/bench/peak.h"
 #include "aha/bench/problems.h"
 #include "aha/bench/sinkhorn_section.h"
@@ -183,6 +184,24 @@ TEST(Networks, TheTableShowsHowMuchLongerThePeerTakes) {
   EXPECT_THAT(table, HasSubstr("3.00x"));
   EXPECT_THAT(table, HasSubstr("7.00x"));  // megabytes
   EXPECT_THAT(table, HasSubstr("5.00x"));
+}
+
+TEST(Networks, TheTableShowsTheMemoryOfEveryPrecision) {
+  NetworkRow exact, fast;
+  exact.name = fast.name = "n";
+  exact.precision = "f32", fast.precision = "bf16";
+  exact.figures = {2, 4, 10, 812};
+  fast.figures = {1, 2, 5, 406};
+  const auto table = table_from(std::vector{exact, fast});
+  EXPECT_THAT(table, HasSubstr("812"));
+  EXPECT_THAT(table, HasSubstr("406"));
+}
+
+TEST(Refinement, TheTableShowsAMapBesideTheTargetsForward) {
+  RefineRow row{"n", 0, 16, 7, 30, 2, 3.0, 2.0, 12.0};
+  EXPECT_THAT(table_from(std::vector{row}), HasSubstr("3.00 ms an image, 1.5 of the target's forwards"));
+  EXPECT_THAT(table_from(std::vector{row}), HasSubstr("4.00x"));
+  EXPECT_EQ(json_from(row).at("target_forward_ms"), 2.0);
 }
 
 TEST(SinkhornBench, TheFusedPathNeedsLessTimeAndMemoryThanAutograd) {

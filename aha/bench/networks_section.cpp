@@ -191,8 +191,8 @@ std::string table_from(const std::vector<NetworkRow>& rows) {
   if (std::ranges::any_of(rows, [](const NetworkRow& r) { return r.figures.masks_mb.has_value(); }))
     text += fmt::format("\n  {} perturbed images forward and back to their masks, MB at the highest\n", kMasks);
   for (const auto& r : rows) {
-    if (!r.figures.masks_mb || r.precision == "bf16") continue;
-    text += fmt::format("  {:<17} {:>9.0f}", r.name, *r.figures.masks_mb);
+    if (!r.figures.masks_mb) continue;
+    text += fmt::format("  {:<17} {:<4} {:<14} {:>9.0f}", r.name, r.precision, r.kernels, *r.figures.masks_mb);
     if (r.peer && r.peer->masks_mb)
       text += fmt::format(" (eager {:.0f}, {:.2f}x)", *r.peer->masks_mb, *r.peer->masks_mb / *r.figures.masks_mb);
     text += "\n";

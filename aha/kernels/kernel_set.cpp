@@ -18,6 +18,7 @@ constexpr KernelSet reference_set(std::string_view name, Format format) {
           .layer_norm_backward = layer_norm_backward_ref,
           .depthwise = depthwise_ref,
           .depthwise_weight_gradient = depthwise_weight_gradient_ref,
+          .convolution = convolution_ref,
           .gelu = gelu_ref,
           .softmax_rows = softmax_rows_ref,
           .compose = compose_ref,

@@ -1,7 +1,7 @@
 // All kernels of one instruction set and one number format. A network is written once, over a KernelSet.
 //
 // The members are called through the checked functions of gemm.h, attention.h, layer_norm.h, depthwise.h,
-// elementwise.h and compose.h. Which sets exist, best first, is the list in kernel_set.cpp. All are single-threaded, take
+// convolution.h, elementwise.h and compose.h. Which sets exist, best first, is the list in kernel_set.cpp. All are single-threaded, take
 // any number of rows and give each row the same value wherever it stands.
 #pragma once
 
@@ -11,6 +11,7 @@
 #include "aha/base/context.h"
 #include "aha/kernels/attention.h"
 #include "aha/kernels/compose.h"
+#include "aha/kernels/convolution.h"
 #include "aha/kernels/cpu.h"
 #include "aha/kernels/depthwise.h"
 #include "aha/kernels/gemm.h"
@@ -33,6 +34,7 @@ struct KernelSet {
   void (*layer_norm_backward)(int64_t rows, const LayerNormGradient& job) = nullptr;
   void (*depthwise)(int64_t first_line, int64_t lines, const DepthwiseJob& job) = nullptr;
   void (*depthwise_weight_gradient)(int64_t images, const DepthwiseWeightGradient& job) = nullptr;
+  void (*convolution)(int64_t lines, const ConvolutionJob& job) = nullptr;
   void (*gelu)(int64_t n, const float* x, float* y, float* derivative) = nullptr;
   void (*softmax_rows)(int64_t rows, int64_t columns, float* x, int64_t stride, float* log_sum_exp) = nullptr;
   void (*compose)(const PatchSource& source, const float* keep, int64_t first_row,

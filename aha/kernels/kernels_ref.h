@@ -13,6 +13,7 @@ void layer_norm_ref(int64_t rows, const float* x, int64_t stride, float epsilon,
 void layer_norm_backward_ref(int64_t rows, const LayerNormGradient& job);
 void depthwise_ref(int64_t first_line, int64_t lines, const DepthwiseJob& job);
 void depthwise_weight_gradient_ref(int64_t images, const DepthwiseWeightGradient& job);
+void convolution_ref(int64_t lines, const ConvolutionJob& job);
 void gelu_ref(int64_t n, const float* x, float* y, float* derivative);
 void softmax_rows_ref(int64_t rows, int64_t columns, float* x, int64_t stride, float* log_sum_exp);
 void compose_ref(const PatchSource& source, const float* keep, int64_t first_row, Activations& rows);

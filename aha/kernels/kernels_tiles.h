@@ -4,6 +4,7 @@
 
 #include "aha/kernels/attention_tiles.h"
 #include "aha/kernels/compose_vector.h"
+#include "aha/kernels/convolution_vector.h"
 #include "aha/kernels/depthwise_vector.h"
 #include "aha/kernels/elementwise_vector.h"
 #include "aha/kernels/gemm_tiles.h"
@@ -26,6 +27,7 @@ constexpr KernelSet tile_kernels(std::string_view name, Isa isa, const KernelSet
           .layer_norm_backward = layer_norm_backward_strips<Form>,
           .depthwise = depthwise_strips<Form>,
           .depthwise_weight_gradient = depthwise_weight_gradient_strips,
+          .convolution = convolution_vector,
           .gelu = gelu_vector,
           .softmax_rows = softmax_rows_vector,
           .compose = compose_strips<Form>,

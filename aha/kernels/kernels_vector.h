@@ -3,6 +3,7 @@
 
 #include "aha/kernels/attention_vector.h"
 #include "aha/kernels/compose_vector.h"
+#include "aha/kernels/convolution_vector.h"
 #include "aha/kernels/depthwise_vector.h"
 #include "aha/kernels/elementwise_vector.h"
 #include "aha/kernels/gemm_vector.h"
@@ -23,6 +24,7 @@ constexpr KernelSet vector_kernels(std::string_view name, Isa isa) {
           .layer_norm_backward = layer_norm_backward_strips<FormF32>,
           .depthwise = depthwise_strips<FormF32>,
           .depthwise_weight_gradient = depthwise_weight_gradient_strips,
+          .convolution = convolution_vector,
           .gelu = gelu_vector,
           .softmax_rows = softmax_rows_vector,
           .compose = compose_strips<FormF32>,

@@ -4,6 +4,7 @@
 #include "aha/base/error.h"
 #include "aha/methods/catalog.h"
 #include "aha/methods/map_shape.h"
+#include "aha/models/catalog.h"
 #include "aha/testing/tiny_targets.h"
 
 namespace aha {
@@ -146,6 +147,29 @@ TEST(Catalog, RefusalsSayWhatIsMissingAndWhatFits) {
   EXPECT_NE(message("ig:stps=3").find("stps"), std::string::npos);
   EXPECT_NE(message("ig:steps=-3").find("steps"), std::string::npos);
   EXPECT_NE(message("ig:space=attention").find("needs attention"), std::string::npos);
+}
+
+TEST(Learned, CostsTheTargetsPassesItNeeds) {
+  ConvNextClassifier target(checks::tiny_convnext(), checks::plain_info("convnext", 16));
+  DecoderOptions options;
+  options.widths = {8, 12};
+  options.scales = {1, 1};
+  options.classes = target.info().classes;
+  options.embedding = options.channels = options.top = options.head = 4;
+  LoadedExplainer loaded;
+  loaded.explainer = std::make_unique<Explainer>(encoder_from_target(target, {"stage.0", "stage.1"}), options);
+  loaded.card.input = target.info().input;
+  const auto cost = [&](const char* encoder, const std::string& spec) {
+    loaded.card.encoder.emplace();
+    loaded.card.encoder->model = encoder;
+    return make_method(spec, {target, &loaded})->cost();
+  };
+  EXPECT_EQ(cost("target", "aha").forwards, 1);
+  EXPECT_EQ(cost("another", "aha").forwards, 0);
+  EXPECT_EQ(cost("target", "aha").backwards, 0);
+  // T steps, 2 directions, S perturbed images, 3 references.
+  EXPECT_EQ(cost("target", "aha:T=2:S=5:grids=1").forwards, 2 * 2 * 5 * 3 + 1);
+  EXPECT_EQ(cost("target", "aha:T=2:S=5:grids=1").backwards, 2 * 2 * 5 * 3);
 }
 
 TEST(PictureStream, DependsOnTheName) {

@@ -4,6 +4,7 @@
 
 #include "aha/base/error.h"
 #include "aha/nn/feature_maps.h"
+#include "aha/nn/row_products.h"
 #include "aha/nn/trainable_linear.h"
 
 namespace aha {
@@ -16,15 +17,37 @@ torch::nn::Conv2d conv3x3(int64_t in, int64_t out, bool replicate, int64_t strid
   return torch::nn::Conv2d(options);
 }
 
+torch::nn::Conv2d conv1x1(int64_t in, int64_t out) {
+  return torch::nn::Conv2d(torch::nn::Conv2dOptions(in, out, 1));
+}
+
+// Without a gradient a map must not depend on its batch mates (nn/row_products.h). Training stays on libtorch.
+bool by_rows(const Tensor& x) {
+  return !torch::GradMode::is_enabled() && x.is_cpu() && x.scalar_type() == torch::kFloat32;
+}
+
+const KernelSet& exact() {
+  return best_kernel_set(Precision::kF32);
+}
+
 // The convolution of conv3x3(): repeated borders come from nn/feature_maps.h, which is several times as fast as libtorch's.
 Tensor convolved(torch::nn::Conv2dImpl& conv, const Tensor& x) {
   const auto& o = conv.options;
-  if (!c10::get_if<torch::enumtype::kReplicate>(&o.padding_mode())) return conv.forward(x);
-  return at::conv2d(with_border(x), conv.weight, conv.bias, o.stride(), at::IntArrayRef{0, 0}, o.dilation(), o.groups());
+  const bool replicate = c10::get_if<torch::enumtype::kReplicate>(&o.padding_mode());
+  if (!replicate && !by_rows(x)) return conv.forward(x);
+  const Tensor in = replicate ? with_border(x) : at::constant_pad_nd(x, {1, 1, 1, 1});
+  if (!by_rows(x)) return at::conv2d(in, conv.weight, conv.bias, o.stride(), at::IntArrayRef{0, 0}, o.dilation(), o.groups());
+  if (o.groups() > 1) return depthwise_by_rows(in, conv.weight, conv.bias);
+  return convolution_by_rows(exact(), in, conv.weight, conv.bias, (*o.stride())[0]);
 }
 
-torch::nn::Conv2d conv1x1(int64_t in, int64_t out) {
-  return torch::nn::Conv2d(torch::nn::Conv2dOptions(in, out, 1));
+// The convolution of conv1x1().
+Tensor pointwise(torch::nn::Conv2dImpl& conv, const Tensor& x) {
+  return by_rows(x) ? convolution_by_rows(exact(), x, conv.weight, conv.bias) : conv.forward(x);
+}
+
+Tensor enlarged(torch::nn::ConvTranspose2dImpl& conv, const Tensor& x) {
+  return by_rows(x) ? enlargement_by_rows(exact(), x, conv.weight, conv.bias) : conv.forward(x);
 }
 
 Tensor resized_to(const Tensor& x, int64_t h, int64_t w, bool align_corners) {
@@ -67,7 +90,7 @@ void FusionImpl::reset() {
 }
 
 Tensor FusionImpl::forward(const Tensor& skip, const Tensor& deeper) {
-  return out(rcu2(deepest ? skip : deeper + rcu1(skip)));
+  return pointwise(*out, rcu2(deepest ? skip : deeper + rcu1(skip)));
 }
 
 void RefinementHeadImpl::reset() {
@@ -80,8 +103,8 @@ void RefinementHeadImpl::reset() {
 }
 
 Tensor RefinementHeadImpl::forward(const Tensor& x) {
-  const auto separable = gelu_of(bn1(pw(convolved(*dw, x))));
-  return out(gelu_of(bn2(convolved(*conv, separable))));
+  const auto separable = gelu_of(bn1(pointwise(*pw, convolved(*dw, x))));
+  return pointwise(*out, gelu_of(bn2(convolved(*conv, separable))));
 }
 
 void DecoderImpl::reset() {
@@ -149,7 +172,7 @@ Tensor DecoderImpl::forward(const std::vector<Tensor>& levels, const Tensor& cla
     // libtorch 1.13's own gelu hands a contiguous input to oneDNN and then leaves the gradient unset (1e10 and more) where the gradient that comes back has other strides.
     auto map = gelu_of(y.transpose(1, 2).unflatten(2, {h, w}));  // (B, c, h, w), channels-last in memory
     if (o.scales[k] > 1)
-      map = reassemble[k]->as<torch::nn::ConvTranspose2d>()->forward(map);
+      map = enlarged(*reassemble[k]->as<torch::nn::ConvTranspose2d>(), map);
     else if (o.scales[k] < 0)
       map = convolved(*reassemble[k]->as<torch::nn::Conv2d>(), map);
     pyramid.push_back(convolved(*rn[k]->as<torch::nn::Conv2d>(), map));
@@ -171,9 +194,7 @@ void DecoderImpl::set_precision(Precision precision) {
 
 Tensor DecoderImpl::product(const Tensor& x, const Tensor& weight, const Tensor& bias) const {
   if (kernels_ && trainable_linear_fits(x, weight)) return trainable_linear(*kernels_, x, weight, bias);
-  // Maps must not depend on their batch mates: see linear_by_rows().
-  if (!torch::GradMode::is_enabled() && x.is_cpu() && x.scalar_type() == torch::kFloat32)
-    return linear_by_rows(best_kernel_set(Precision::kF32), x, weight, bias);
+  if (by_rows(x)) return linear_by_rows(exact(), x, weight, bias);
   return at::linear(x, weight, bias.defined() ? c10::optional<Tensor>(bias) : c10::nullopt);
 }
 

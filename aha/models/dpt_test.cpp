@@ -109,6 +109,42 @@ TEST(Decoder, ItsPrecisionChoosesTheKernels) {
   EXPECT_TRUE(torch::equal(result_of(decoder, levels).map, fast));
 }
 
+// libtorch chooses other convolutions for one image, and other products for 16 and more: none of them may show.
+TEST(Decoder, AMapDoesNotDependOnItsBatchMates) {
+  constexpr int64_t kMany = 35;
+  for (const char* padding : {"zeros", "replicate"})
+    for (const int channels : {16, 32}) {
+      DecoderOptions o;
+      o.widths = {128, 128, 64};
+      o.scales = {2, 1, -2};
+      o.classes = 5;
+      o.embedding = 24;
+      o.channels = channels;
+      o.top = o.head = 16;
+      o.level_norm = o.lens = true;
+      o.padding = padding;
+      torch::manual_seed(1);
+      Decoder decoder(o);
+      decoder->eval();
+      std::vector<Tensor> levels;
+      for (const int width : o.widths) levels.push_back(torch::randn({kMany, 64, width}).transpose(1, 2).unflatten(2, {8, 8}));
+      const Tensor classes = torch::arange(kMany) % 5;
+      const auto maps_of = [&](int64_t first, int64_t count) {
+        std::vector<Tensor> some;
+        for (const Tensor& level : levels) some.push_back(level.narrow(0, first, count));
+        return decoder->forward(some, classes.narrow(0, first, count), 32, 32);
+      };
+      const Tensor trained = maps_of(0, kMany).detach();  // the way with a gradient
+      const torch::NoGradGuard no_grad;
+      const Tensor all = maps_of(0, kMany);
+      EXPECT_LT(relative(all - all.mean(), trained - trained.mean()), 1e-4);
+      for (const int64_t count : {1, 2, 15, 16, 17})
+        for (int64_t first = 0; first + count <= kMany; first += count)
+          ASSERT_TRUE(torch::equal(maps_of(first, count), all.narrow(0, first, count)))
+              << padding << ", " << channels << " channels, " << count << " images from " << first;
+    }
+}
+
 TEST(Decoder, WidthsThatDoNotFitStayOnLibtorch) {
   Decoder decoder = made(24);
   const auto levels = random_levels();

@@ -50,6 +50,23 @@ std::optional<std::vector<int>> numbers_of(const std::vector<std::string>& taps,
   return numbers;
 }
 
+// Libtorch's products and convolutions differ in their last bits with the number of images; the fast engines do not. Each image
+// by itself, so that its features are the same in any batch.
+template <class Of>
+std::vector<Tensor> each_alone(const Tensor& pixels, const Of& of) {
+  std::vector<std::vector<Tensor>> levels;
+  for (int64_t b = 0; b < pixels.size(0); ++b) {
+    const auto maps = of(pixels.narrow(0, b, 1));
+    levels.resize(maps.size());
+    for (size_t k = 0; k < maps.size(); ++k) levels[k].push_back(maps[k]);
+  }
+  std::vector<Tensor> joined;
+  for (const auto& level : levels) joined.push_back(torch::cat(level));
+  return joined;
+}
+
+bool several_on_cpu(const Tensor& pixels) { return pixels.is_cpu() && pixels.size(0) > 1; }
+
 class TapEncoder : public Encoder {
  public:
   TapEncoder(std::shared_ptr<Classifier> network, std::vector<std::string> levels, EncoderInfo info)
@@ -68,7 +85,11 @@ class TapEncoder : public Encoder {
 
   std::vector<Tensor> features(const Tensor& pixels) override {
     const torch::NoGradGuard no_grad;
-    const Taps taps = seen(pixels);
+    const auto found = whole_levels(pixels);
+    if (found.empty() && several_on_cpu(pixels)) return each_alone(pixels, [this](const Tensor& one) { return features(one); });
+    Taps taps(wanted_);
+    if (found.empty()) network_->logits(pixels, &taps);
+    for (size_t i = 0; i < found.size(); ++i) taps.offer(wanted_[i], found[i]);
     std::vector<Tensor> maps;
     for (const auto& level : info_.levels) {
       std::vector<Tensor> parts;
@@ -80,15 +101,7 @@ class TapEncoder : public Encoder {
   }
 
  private:
-  // What leaves whole blocks or stages comes from the fast engine where there is one.
-  Taps seen(const Tensor& pixels) {
-    Taps taps(wanted_);
-    const auto found = whole_levels(pixels);
-    if (found.empty()) network_->logits(pixels, &taps);
-    for (size_t i = 0; i < found.size(); ++i) taps.offer(wanted_[i], found[i]);
-    return taps;
-  }
-
+  // What leaves whole blocks or stages comes from the fast engine where there is one; empty = there is none.
   std::vector<Tensor> whole_levels(const Tensor& pixels) {
     const int64_t size = network_->info().input.size;
     if (!pixels.is_cpu() || pixels.size(2) != size || pixels.size(3) != size) return {};
@@ -122,6 +135,7 @@ class VitEncoder : public Encoder {
   std::vector<Tensor> features(const Tensor& pixels) override {
     const torch::NoGradGuard no_grad;
     FrozenVit* engine = engine_for(pixels);
+    if (!engine && several_on_cpu(pixels)) return each_alone(pixels, [this](const Tensor& one) { return features(one); });
     if (!engine) return network_->intermediate(normalised(pixels, input_), blocks_, info_.normed);
     std::vector<Tensor> maps;
     for (const Tensor& tokens : engine->tokens_after(pixels, blocks_)) {

@@ -1,12 +1,10 @@
 #include "aha/nn/trainable_linear.h"
 
-#include <bit>
-#include <list>
-
 #include "aha/base/error.h"
 #include "aha/base/parallel.h"
 #include "aha/kernels/gemm.h"
 #include "aha/kernels/weight_gradient.h"
+#include "aha/nn/row_products.h"
 #include "aha/nn/trainable_parts.h"
 
 namespace aha {
@@ -17,55 +15,11 @@ namespace {
 // ms for dW.)
 constexpr int64_t kChunksBack = 2;
 
-// A power of two of chunks, so that two or four threads have the same work; whole strips of rows, so that no
-// tile is in two chunks.
-int64_t chunk_rows(int64_t rows, int64_t wanted) {
-  const auto needed = static_cast<uint64_t>((rows + kChunkRows - 1) / kChunkRows);
-  const int64_t chunks = std::max(wanted, static_cast<int64_t>(std::bit_ceil(needed)));
-  return rounded_to_strip(std::max<int64_t>(1, (rows + chunks - 1) / chunks));
+Activations& operand(OperandRole role, const KernelSet& kernels, int64_t capacity, int64_t rows, int64_t columns, const float* from) {
+  Activations& kept = kept_operand(role, kernels.format, capacity, columns);
+  operand_from_rows(kernels, rows, from, columns, kept);
+  return kept;
 }
-
-enum Role { kInput, kGradient, kRoles };
-
-// A chunk in the form of the kernels. Each thread keeps a few: a network asks for the same shapes at every
-// step, and fresh memory costs more than filling it.
-Activations& operand(Role role, const KernelSet& kernels, int64_t capacity, int64_t rows, int64_t columns,
-                     const float* from) {
-  constexpr size_t kKept = 4;
-  static thread_local std::array<std::list<Activations>, kRoles> kept;
-  auto& list = kept[role];
-  auto found = std::find_if(list.begin(), list.end(), [&](const Activations& a) {
-    return a.format() == kernels.format && a.rows() >= capacity && a.columns() == columns;
-  });
-  if (found == list.end()) {
-    if (list.size() == kKept) list.pop_front();
-    found = list.insert(list.end(), Activations(kernels.format, capacity, columns));
-  }
-  operand_from_rows(kernels, rows, from, columns, *found);
-  return *found;
-}
-
-}  // namespace
-
-Tensor linear_by_rows(const KernelSet& kernels, const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  const int64_t K = x.size(-1), N = weight.size(0), wide = rounded_to_strip(N);
-  const Tensor in = x.detach().reshape({-1, K}).contiguous(), w = plain_weight(weight, {N, K}, "weight");
-  AlignedBuffer<float> start(wide);
-  if (bias.defined()) std::copy_n(floats(plain_weight(bias, {N}, "bias")), N, start.data());
-  const int64_t R = in.size(0), chunk = chunk_rows(R, kChunksWanted);
-  const PackedWeights packed = PackedWeights::forward(kernels.format, floats(w), N, K);
-  Tensor out = torch::empty({R, wide});
-  parallel_for((R + chunk - 1) / chunk, [&](int64_t c, int) {
-    const int64_t first = c * chunk, n = std::min(chunk, R - first);
-    gemm(kernels, n, operand(kInput, kernels, chunk, n, K, floats(in) + first * K), packed,
-         StoreRows{out.data_ptr<float>() + first * wide, wide, bias.defined() ? start.data() : nullptr});
-  });
-  auto sizes = x.sizes().vec();
-  sizes.back() = N;
-  return out.narrow(1, 0, N).reshape(sizes);
-}
-
-namespace {
 
 struct TrainableLinearFunction : torch::autograd::Function<TrainableLinearFunction> {
   static Tensor forward(torch::autograd::AutogradContext* context, const KernelSet* kernels, const Tensor& x,
@@ -97,10 +51,10 @@ struct TrainableLinearFunction : torch::autograd::Function<TrainableLinearFuncti
     }
     const auto back = [&](int64_t c, float* sums) {
       const int64_t first = c * chunk, n = std::min(chunk, R - first);
-      const Activations& dy = operand(kGradient, kernels, chunk, n, N, floats(dout) + first * N);
+      const Activations& dy = operand(OperandRole::kGradient, kernels, chunk, n, N, floats(dout) + first * N);
       if (wants_x) gemm(kernels, n, dy, packed, StoreRows{dx.data_ptr<float>() + first * K, K});
       if (!sums) return;
-      const Activations& rows = operand(kInput, kernels, chunk, n, K, floats(in) + first * K);
+      const Activations& rows = operand(OperandRole::kInput, kernels, chunk, n, K, floats(in) + first * K);
       weight_gradient(kernels, n, {&dy, &rows, sums, K, wants_bias ? sums + N * K : nullptr});
     };
 

@@ -27,8 +27,4 @@ bool trainable_linear_fits(const Tensor& x, const Tensor& weight);
 Tensor trainable_linear(const KernelSet& kernels, const Tensor& x, const Tensor& weight,
                         const Tensor& bias = {});
 
-// The same without a gradient and for any K and N. A row's value depends on that row alone, not on how many there are,
-// which OpenBLAS does not promise.
-Tensor linear_by_rows(const KernelSet& kernels, const Tensor& x, const Tensor& weight, const Tensor& bias = {});
-
 }  // namespace aha

@@ -1,5 +1,10 @@
 #include "aha/nn/trainable_parts.h"
 
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <list>
+
 #include "aha/base/error.h"
 #include "aha/base/parallel.h"
 
@@ -28,6 +33,26 @@ Tensor sum_over_chunks(int64_t chunks, int64_t size,
   });
   for (int64_t i = 1; i < partial; ++i) sums[0].add_(sums[i]);
   return sums[0];
+}
+
+int64_t chunk_rows(int64_t rows, int64_t wanted) {
+  const auto needed = static_cast<uint64_t>((rows + kChunkRows - 1) / kChunkRows);
+  const int64_t chunks = std::max(wanted, static_cast<int64_t>(std::bit_ceil(needed)));
+  return rounded_to_strip(std::max<int64_t>(1, (rows + chunks - 1) / chunks));
+}
+
+Activations& kept_operand(OperandRole role, Format format, int64_t rows, int64_t columns) {
+  constexpr size_t kKept = 4;
+  static thread_local std::array<std::list<Activations>, 2> kept;
+  auto& list = kept[static_cast<size_t>(role)];
+  auto found = std::find_if(list.begin(), list.end(), [&](const Activations& a) {
+    return a.format() == format && a.rows() >= rows && a.columns() == columns;
+  });
+  if (found == list.end()) {
+    if (list.size() == kKept) list.pop_front();
+    found = list.insert(list.end(), Activations(format, rows, columns));
+  }
+  return *found;
 }
 
 }  // namespace aha

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "aha/kernels/activations.h"
 #include "aha/tensor/tensor.h"
 
 namespace aha {
@@ -19,6 +20,10 @@ namespace aha {
 // Rows of a chunk keep the operands of a product in the second level cache; at least so many chunks a batch
 // where there is work for them, so that cores have some.
 constexpr int64_t kChunkRows = 1040, kChunksWanted = 8;
+
+// Rows of a chunk where at least `wanted` chunks are: a power of two of chunks, so that two or four threads have the same work;
+// whole strips of rows, so that no tile is in two chunks.
+int64_t chunk_rows(int64_t rows, int64_t wanted);
 
 // The values of a weight as contiguous float32. Input error unless it has this shape and is on the CPU.
 Tensor plain_weight(const Tensor& weight, at::IntArrayRef shape, std::string_view what);
@@ -28,6 +33,11 @@ inline const float* floats(const Tensor& tensor) { return tensor.data_ptr<float>
 // (size): the sum over all chunks of what add(chunk, sums) adds to `size` floats, which begin as zeros.
 Tensor sum_over_chunks(int64_t chunks, int64_t size,
                        const std::function<void(int64_t chunk, float* sums)>& add);
+
+// An operand of a product in the form of the kernels, with room for `rows`. Each thread keeps a few a role: a network asks for
+// the same shapes again and again, and fresh memory costs more than filling it. Columns behind `columns` are zeros.
+enum class OperandRole { kInput, kGradient };
+Activations& kept_operand(OperandRole role, Format format, int64_t rows, int64_t columns);
 
 // What chunks leave for the way back, kept from step to step: a network asks for the same sizes at every step, and fresh
 // memory costs more than filling it.

@@ -71,18 +71,15 @@ struct OneImage {
 };
 
 // (B, H, W): what the explainer says in one forward pass. Several images a piece share what it costs to call a network of
-// many small steps: the decoder of a 32 x 32 picture takes 0.8 ms of a core for each of 15 and 1.4 ms for one alone.
-// libtorch 1.13 has other 1x1 convolutions for one image and for 16 and more; between them the bits are the same, so a piece
-// has at most 15 images, and an image alone goes twice.
+// many small steps; many images a piece would only need more memory.
 Tensor unrefined_maps(Explainer& explainer, const Tensor& pixels, const Tensor& classes) {
-  constexpr int64_t kMost = 15;
+  constexpr int64_t kMost = 16;
   const int64_t B = pixels.size(0), n = std::clamp<int64_t>((B + threads() - 1) / threads(), 1, kMost);
   std::vector<Tensor> maps(static_cast<size_t>((B + n - 1) / n));
   one_thread_each(static_cast<int64_t>(maps.size()), [&](int64_t i) {
     const torch::NoGradGuard no_grad;
     const int64_t first = i * n, count = std::min(n, B - first);
-    const Tensor x = pixels.narrow(0, first, count), t = classes.narrow(0, first, count);
-    maps[i] = count > 1 ? explainer.map(x, t) : explainer.map(torch::cat({x, x}), torch::cat({t, t})).narrow(0, 0, 1);
+    maps[i] = explainer.map(pixels.narrow(0, first, count), classes.narrow(0, first, count));
   });
   return torch::cat(maps);
 }

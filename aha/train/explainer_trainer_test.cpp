@@ -210,6 +210,22 @@ TEST(ExplainerTrainer, TwoWorkersTrainWhatOneTrains) {
   EXPECT_LE(largest_difference(one, two), 1e-5);
 }
 
+TEST(ExplainerTrainer, ScalesShapeThePyramid) {
+  PlantedToy target(24);
+  ExplainerShape shape = pixel_shape(4);
+  EXPECT_EQ(make_explainer(target, shape, quiet())->decoder()->options.scales, std::vector<int>{1});
+  shape.scales = {-2};
+  const auto explainer = make_explainer(target, shape, quiet());
+  EXPECT_EQ(explainer->decoder()->options.scales, std::vector<int>{-2});
+  EXPECT_EQ(explainer->decoder()->options.last_up, 2) << "half of the picture's size is doubled before the head";
+  explainer->decoder()->eval();
+  EXPECT_EQ(explainer->map(torch::rand({2, 3, 24, 24}), torch::tensor({0, 1})).sizes(), (std::vector<int64_t>{2, 24, 24}));
+  shape.scales = {1, 2};
+  EXPECT_THROW(make_explainer(target, shape, quiet()), Error);
+  shape.scales = {0};
+  EXPECT_THROW(make_explainer(target, shape, quiet()), Error);
+}
+
 // The promise of objective/refine.h on a real network.
 TEST(Refine, GivesTheSameMapAloneInABatchAndForAnyNumberOfThreads) {
   ClassifierInfo info;
@@ -221,9 +237,11 @@ TEST(Refine, GivesTheSameMapAloneInABatchAndForAnyNumberOfThreads) {
   shape.channels = shape.top = shape.head = 8;
   const auto explainer = make_explainer(target, shape, {});
   explainer->decoder()->eval();
-  const Tensor pixels = checks::pixels_of(checks::noise_pictures(7, 16, 3));
-  const Tensor classes = torch::tensor({0, 1, 2, 0, 1, 2, 0}, torch::kInt64);
   for (const int steps : {0, 3}) {
+    // Without refinement images go in pieces: more than one piece, the last one of a single image.
+    const int count_of_images = steps == 0 ? 33 : 7;
+    const Tensor pixels = checks::pixels_of(checks::noise_pictures(count_of_images, 16, 3));
+    const Tensor classes = torch::arange(count_of_images) % 3;
     RefineOptions options;
     options.steps = steps;
     options.lr = 3e-3;
@@ -238,7 +256,7 @@ TEST(Refine, GivesTheSameMapAloneInABatchAndForAnyNumberOfThreads) {
       const Tensor batch = refined_maps(target, *explainer, pixels, classes, options, context).maps;
       if (!first.defined()) first = batch;
       EXPECT_TRUE(torch::equal(batch, first)) << "T = " << steps << ", " << count << " threads";
-      for (const int64_t b : {0, 4}) {
+      for (const int64_t b : {0, 4, count_of_images - 1}) {
         const Tensor alone = refined_maps(target, *explainer, pixels.narrow(0, b, 1), classes.narrow(0, b, 1), options, context).maps;
         EXPECT_TRUE(torch::equal(alone[0], first[b])) << "T = " << steps << ", picture " << b << ", " << count << " threads";
       }
