@@ -9,6 +9,7 @@
 //   4 x 14 x 14 x 384            0.17     0.36 | 0.52                   0.36
 //   32 x 8 x 8 x 128             0.14     0.31 | 0.33                   0.25
 //   32 x 4 x 4 x 256             0.07     0.15 | 0.12                   0.10
+// The gradient of the kernel runs at 65 to 84 % of the registers' peak (24 to 31 % on 4 x 4 pixels, where most taps fall outside).
 #pragma once
 
 #include <array>

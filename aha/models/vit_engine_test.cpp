@@ -101,6 +101,26 @@ TEST(Engine, AnyThreadsAndAnySplitGiveTheSameBits) {
   set_threads(0);
 }
 
+TEST(Engine, WhatMayNotBeKeptIsComputedAgainToTheSameBits) {
+  Vit network = random_network(small_vit());
+  FrozenVit engine(frozen_weights_from(network, input_of(small_vit())), Precision::kF32);
+  torch::manual_seed(3);
+  const Tensor pixels = torch::rand({6, 3, 32, 32}), direction = torch::randn({6, 7});
+  const auto gradient = [&] {
+    Tensor x = pixels.clone().requires_grad_();
+    (engine.logits(x) * direction).sum().backward();
+    return x.grad();
+  };
+  set_threads(3);  // three chunks
+  const Tensor kept = gradient();
+  EXPECT_GT(engine.workspace_bytes(), 0);
+  for (const int64_t bytes : {int64_t{0}, engine.workspace_bytes(), 2 * engine.workspace_bytes()}) {
+    engine.keep_at_most(bytes);
+    EXPECT_TRUE(torch::equal(gradient(), kept)) << bytes;
+  }
+  set_threads(0);
+}
+
 TEST(Engine, TokensAfterBlocksEqualLibtorchsTaps) {
   const VitConfig config = dinov3_like();
   Vit network = random_network(config);

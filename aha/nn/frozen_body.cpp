@@ -82,23 +82,26 @@ void FrozenBody::give_back(std::unique_ptr<FrozenWorkspace> workspace) {
   pool_.push_back(std::move(workspace));
 }
 
+void FrozenBody::show(const float* images, int64_t n, FrozenWorkspace& w) const {
+  static constexpr float kShown[] = {1.f};
+  const int64_t size = int64_t{3} * geometry.height * geometry.width;
+  const std::vector<int32_t> region(static_cast<size_t>(geometry.height) * geometry.width, 0);
+  for (int64_t i = 0; i < n; ++i) {
+    // An unperturbed image is one whose reference is itself.
+    const std::span<const float> image(images + i * size, static_cast<size_t>(size));
+    compose(pixel_kernels(), PatchSource(geometry, image, image, region, 1), kShown, i * geometry.tokens(), w.patches);
+  }
+}
+
 void FrozenBody::for_chunks(
     const Tensor& pixels, bool save,
     const std::function<void(std::unique_ptr<FrozenWorkspace>& w, int64_t first, int64_t n)>& work) {
-  static constexpr float kShown[] = {1.f};
   const Tensor in = plain_from(pixels);  // (B, 3, H, W)
   const int64_t B = in.size(0), chunk = chunk_size(B), size = int64_t{3} * geometry.height * geometry.width;
-  const std::vector<int32_t> region(static_cast<size_t>(geometry.height) * geometry.width, 0);
   parallel_for((B + chunk - 1) / chunk, [&](int64_t c, int) {
     const int64_t first = c * chunk, n = std::min(chunk, B - first);
     auto w = take(chunk, save);
-    for (int64_t i = 0; i < n; ++i) {
-      // An unperturbed image is one whose reference is itself.
-      const std::span<const float> image(in.data_ptr<float>() + (first + i) * size,
-                                         static_cast<size_t>(size));
-      compose(pixel_kernels(), PatchSource(geometry, image, image, region, 1), kShown, i * geometry.tokens(),
-              w->patches);
-    }
+    show(in.data_ptr<float>() + first * size, n, *w);
     work(w, first, n);
     if (w) give_back(std::move(w));
   });

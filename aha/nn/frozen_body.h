@@ -2,6 +2,7 @@
 // way from patch rows to logits and back.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -85,6 +86,12 @@ struct FrozenBody {
   std::unique_ptr<FrozenWorkspace> take(int64_t images, bool save);
   void give_back(std::unique_ptr<FrozenWorkspace> workspace);
   int64_t largest_workspace() const { return largest_workspace_; }
+
+  // Bytes of workspaces that logits() may keep between the way forward and the way back; chunks beyond them are computed again.
+  std::atomic<int64_t> most_kept_bytes = int64_t{2} << 30;
+
+  // `images` (n, 3, H, W), contiguous, as the workspace's patch rows.
+  void show(const float* images, int64_t n, FrozenWorkspace& w) const;
 
   // Runs `work(workspace, first, n)` on chunks of the images of `pixels` (B, 3, H, W), their patch rows
   // already in place.

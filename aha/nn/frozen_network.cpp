@@ -1,5 +1,6 @@
 #include "aha/nn/frozen_network.h"
 
+#include <atomic>
 #include <optional>
 
 #include "aha/base/error.h"
@@ -24,12 +25,19 @@ void pixels_from_patch_rows(const PatchGeometry& g, const float* rows, int64_t s
   }
 }
 
-// The whole network as one node: keeps each chunk's workspace until the gradient has passed.
+// The whole network as one node: keeps chunks' workspaces until the gradient has passed, as many as may be kept; the others
+// are computed again on the way back, so that memory does not grow with the batch.
 struct LogitsFunction : torch::autograd::Function<LogitsFunction> {
   struct State : torch::CustomClassHolder {
     std::shared_ptr<FrozenBody> net;
-    std::vector<std::unique_ptr<FrozenWorkspace>> chunks;
+    std::vector<std::unique_ptr<FrozenWorkspace>> chunks;  // null = to be computed again
     int64_t chunk = 0;
+    std::atomic<int64_t> kept_bytes = 0;
+    bool may_keep(int64_t bytes) {
+      if (kept_bytes.fetch_add(bytes) + bytes <= net->most_kept_bytes) return true;
+      kept_bytes -= bytes;
+      return false;
+    }
     ~State() override {
       for (auto& workspace : chunks)
         if (workspace) net->give_back(std::move(workspace));
@@ -50,7 +58,7 @@ struct LogitsFunction : torch::autograd::Function<LogitsFunction> {
                       for (int64_t i = 0; i < n; ++i)
                         std::memcpy(out.data_ptr<float>() + (first + i) * net->classes,
                                     w->logits.data() + i * stride, sizeof(float) * net->classes);
-                      if (keep) keep->chunks[first / chunk] = std::move(w);
+                      if (keep && keep->may_keep(w->bytes)) keep->chunks[first / chunk] = std::move(w);
                     });
     return out;
   }
@@ -60,7 +68,7 @@ struct LogitsFunction : torch::autograd::Function<LogitsFunction> {
     auto state = c10::make_intrusive<State>();
     Tensor out = run(net, pixels, state.get());
     context->saved_data["state"] = c10::IValue::make_capsule(state);
-    context->saved_data["shape"] = pixels.sizes();
+    context->save_for_backward({pixels});
     return out;
   }
 
@@ -71,18 +79,25 @@ struct LogitsFunction : torch::autograd::Function<LogitsFunction> {
     const auto& net = state.net;
     const Tensor dlogits = plain_from(grads[0]);  // (B, C)
     const int64_t B = dlogits.size(0), chunk = state.chunk, tokens = net->geometry.tokens();
-    Tensor out = torch::zeros(context->saved_data["shape"].toIntVector());
+    const Tensor pixels = plain_from(context->get_saved_variables()[0]);
+    Tensor out = torch::zeros(pixels.sizes());
     const int64_t image_size = out[0].numel();
     parallel_for(static_cast<int64_t>(state.chunks.size()), [&](int64_t c, int) {
       const int64_t first = c * chunk, n = std::min(chunk, B - first),
                     stride = rounded_to_strip(net->geometry.columns());
-      FrozenWorkspace& w = *state.chunks[c];
+      auto again = state.chunks[c] ? nullptr : net->take(chunk, true);
+      FrozenWorkspace& w = again ? *again : *state.chunks[c];
+      if (again) {
+        net->show(pixels.data_ptr<float>() + first * image_size, n, w);
+        net->forward(w, n);
+      }
       std::memcpy(w.dlogits.data(), dlogits.data_ptr<float>() + first * net->classes,
                   sizeof(float) * n * net->classes);
       net->backward(w, n);
       for (int64_t i = 0; i < n; ++i)
         pixels_from_patch_rows(net->geometry, w.dpatches.data() + i * tokens * stride, stride,
                                out.data_ptr<float>() + (first + i) * image_size);
+      if (again) net->give_back(std::move(again));
     });
     return {out.to(grads[0].device()), Tensor()};
   }
@@ -105,6 +120,10 @@ int64_t FrozenNetwork::workspace_bytes() const {
 
 void FrozenNetwork::check_pixels(const Tensor& pixels) const {
   check_shape(pixels, {-1, 3, body_->geometry.height, body_->geometry.width}, "pixels");
+}
+
+void FrozenNetwork::keep_at_most(int64_t bytes) {
+  body_->most_kept_bytes = bytes;
 }
 
 Tensor FrozenNetwork::logits(const Tensor& pixels) {

@@ -22,6 +22,10 @@ class FrozenNetwork {
   // pixels (B, 3, H, W) in [0, 1] -> logits (B, C). One autograd function: differentiable in the pixels.
   Tensor logits(const Tensor& pixels);
 
+  // How much of the way forward logits() may keep for the way back, 2 GB unless said otherwise: what a larger batch has beyond it
+  // is computed again. The numbers are the same.
+  void keep_at_most(int64_t bytes);
+
   // Perturbed images that never exist as images: for image b and mask s, pixel x shows
   // reference + keep[b, s, region(x)] * (image - reference).
   struct Perturbed {

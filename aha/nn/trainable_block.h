@@ -13,7 +13,8 @@
 // D, queries, keys and values padded to 32 tokens. A second derivative is not available.
 //
 // Measured: all gradients of vit_mini_4 at 128 pictures, float32 on AVX-512, one thread, CPU time on a busy
-// machine: 1.53 times as fast as libtorch (444 and 681 ms).
+// machine: 1.53 times as fast as libtorch (444 and 681 ms). Sharing its parts with trainable_conv_block.h cost nothing: `aha fit` of
+// vit_mini_4 on 4,000 pictures, two workers, before and after in turn: 459, 384 and 428, 447 pictures/s.
 #pragma once
 
 #include <memory>

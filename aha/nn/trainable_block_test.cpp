@@ -4,14 +4,17 @@
 
 #include "aha/base/error.h"
 #include "aha/base/parallel.h"
-#include "aha/kernels/sets_under_test.h"
 #include "aha/nn/transformer_block.h"
+#include "aha/nn/trainable_testing.h"
 #include "aha/testing/gradient.h"
 
 namespace aha {
 namespace {
 
+using checks::BlockResult;
 using checks::relative;
+using checks::result_of;
+using checks::tolerance_of;
 
 struct Case {
   const char* name;
@@ -25,20 +28,9 @@ constexpr Case kCases[] = {{"all tokens", 3, 17, 0, false},
 
 constexpr int64_t D = 64, F = 96;
 
-// Random everything, norms, biases and scales too, so that folding them wrongly shows.
 TransformerBlock random_block(bool layer_scale) {
   TransformerBlock block(TransformerBlockOptions{D, 2, F, 1e-6, layer_scale, false});
-  const torch::NoGradGuard no_grad;
-  torch::manual_seed(7);
-  for (auto& item : block->named_parameters()) {
-    Tensor p = item.value();
-    if (p.dim() == 2)
-      p.copy_(torch::randn_like(p) / std::sqrt(static_cast<double>(p.size(1))));
-    else if (item.key().ends_with("bias"))
-      p.copy_(0.2 * torch::randn_like(p));
-    else
-      p.copy_(0.8 + 0.2 * torch::randn_like(p));
-  }
+  checks::randomise(*block);
   return block;
 }
 
@@ -59,31 +51,9 @@ TrainableBlockWeights weights_of(TransformerBlock& b) {
           b->ls2.is_empty() ? Tensor() : b->ls2->gamma};
 }
 
-struct Result {
-  Tensor out;
-  std::vector<std::pair<std::string, Tensor>> gradients;
-};
-
-template <class Forward>
-Result result_of(TransformerBlock& block, const Tensor& x, const Tensor& seen, Forward forward) {
-  block->zero_grad();
-  const Tensor in = x.clone().requires_grad_();
-  const Tensor out = forward(in);
-  (out * seen).sum().backward();
-  Result result{out.detach(), {{"tokens", in.grad()}}};
-  for (auto& item : block->named_parameters())
-    result.gradients.emplace_back(item.key(), item.value().grad().clone());
-  return result;
-}
-
 // Rounded products in a row: query, key, value; scores; weighted values; projection; two of the MLP. The way
 // back goes through them once more.
 constexpr int64_t kProducts = 6;
-
-// At least the promise of --precision f32.
-double tolerance(Format format, int64_t products) {
-  return std::max(1e-4, checks::chain_bound(format, products));
-}
 
 class TrainableBlockOn : public ::testing::TestWithParam<const KernelSet*> {};
 
@@ -95,15 +65,15 @@ TEST_P(TrainableBlockOn, OutputsAndAllGradientsEqualThePlainBlocks) {
     const int64_t queries = c.first_tokens > 0 ? c.first_tokens : c.tokens;
     const Tensor x = torch::randn({c.images, c.tokens, D}), seen = torch::randn({c.images, queries, D});
     TrainableBlock fast({D, 2, F, 1e-6}, *GetParam());
-    const Result expected = result_of(
-        block, x, seen, [&](const Tensor& in) { return block->forward_plain(in).slice(1, 0, queries); });
-    const Result found = result_of(block, x, seen, [&](const Tensor& in) {
+    const BlockResult expected = result_of(
+        *block, x, seen, [&](const Tensor& in) { return block->forward_plain(in).slice(1, 0, queries); });
+    const BlockResult found = result_of(*block, x, seen, [&](const Tensor& in) {
       return fast.forward(in, weights_of(block), c.first_tokens);
     });
-    const double most = tolerance(GetParam()->format, 2 * kProducts);
+    const double most = tolerance_of(GetParam()->format, 2 * kProducts);
     // The tokens themselves are not rounded, only what is added to them.
     const double added = relative(x.slice(1, 0, queries), expected.out);
-    EXPECT_LT(relative(found.out, expected.out), tolerance(GetParam()->format, kProducts) * added);
+    EXPECT_LT(relative(found.out, expected.out), tolerance_of(GetParam()->format, kProducts) * added);
     ASSERT_EQ(found.gradients.size(), expected.gradients.size());
     for (size_t i = 0; i < expected.gradients.size(); ++i) {
       Tensor a = found.gradients[i].second, b = expected.gradients[i].second;
@@ -130,28 +100,7 @@ TEST(TrainableBlock, GradientsAreDerivatives) {
   TrainableBlock fast({D, 2, F, 1e-6}, reference_kernels(Format::kF32));
   torch::manual_seed(2);
   const Tensor x = torch::randn({2, 3, D}), seen = torch::randn({2, 3, D});
-  const auto loss = [&](const Tensor& in) {
-    return (fast.forward(in, weights_of(block)).to(torch::kFloat64) * seen).sum();
-  };
-  const Tensor in = x.clone().requires_grad_();
-  loss(in).backward();
-  std::vector<std::pair<std::string, Tensor>> points = {{"tokens", in}};
-  for (auto& item : block->named_parameters()) points.emplace_back(item.key(), item.value());
-  const torch::NoGradGuard no_grad;
-  for (auto& [name, point] : points) {
-    // Along the gradient itself the derivative is its norm: large against rounding, which a step of 1e-2
-    // turns into 1e-5 of |seen|; the step's own error is its square.
-    const double norm = point.grad().norm().item<double>();
-    const Tensor direction = point.grad() / norm;
-    constexpr double kStep = 1e-2;
-    const Tensor here = point.detach().clone();
-    point.copy_(here + kStep * direction);
-    const double up = loss(in).item<double>();
-    point.copy_(here - kStep * direction);
-    const double down = loss(in).item<double>();
-    point.copy_(here);
-    EXPECT_NEAR((up - down) / (2 * kStep), norm, 1e-3 * norm + 1e-5 * seen.norm().item<double>()) << name;
-  }
+  checks::expect_gradients_are_derivatives(*block, x, seen, [&](const Tensor& in) { return fast.forward(in, weights_of(block)); });
 }
 
 TEST(TrainableBlock, AnyNumberOfThreadsGivesTheSameBits) {
@@ -166,17 +115,11 @@ TEST(TrainableBlock, AnyNumberOfThreadsGivesTheSameBits) {
       TrainableBlock fast({D, 2, F, 1e-6}, best_kernel_set(Precision::kF32));
       const auto run = [&](int threads) {
         set_threads(threads);
-        return result_of(block, x, seen,
+        return result_of(*block, x, seen,
                          [&](const Tensor& in) { return fast.forward(in, weights_of(block), first_tokens); });
       };
-      const Result one = run(1);
-      for (int threads : {2, 3}) {
-        const Result many = run(threads);
-        EXPECT_TRUE(torch::equal(many.out, one.out));
-        for (size_t i = 0; i < one.gradients.size(); ++i)
-          EXPECT_TRUE(torch::equal(many.gradients[i].second, one.gradients[i].second))
-              << one.gradients[i].first;
-      }
+      const BlockResult one = run(1);
+      for (int threads : {2, 3}) checks::expect_equal_bits(run(threads), one);
       set_threads(0);
     }
 }

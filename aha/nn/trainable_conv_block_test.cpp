@@ -4,31 +4,23 @@
 
 #include "aha/base/error.h"
 #include "aha/base/parallel.h"
-#include "aha/kernels/sets_under_test.h"
 #include "aha/nn/conv_block.h"
+#include "aha/nn/trainable_testing.h"
 #include "aha/testing/gradient.h"
 
 namespace aha {
 namespace {
 
+using checks::BlockResult;
 using checks::relative;
+using checks::result_of;
+using checks::tolerance_of;
 
 constexpr int64_t kWidth = 32;
 
-// Random everything, norms, biases and scales too, so that folding them wrongly shows.
 ConvBlock random_conv_block(int64_t width) {
   ConvBlock block(width);
-  const torch::NoGradGuard no_grad;
-  torch::manual_seed(7);
-  for (auto& item : block->named_parameters()) {
-    Tensor p = item.value();
-    if (p.dim() >= 2)
-      p.copy_(torch::randn_like(p) / std::sqrt(static_cast<double>(p.numel() / p.size(0))));
-    else if (item.key().ends_with("bias"))
-      p.copy_(0.2 * torch::randn_like(p));
-    else
-      p.copy_(0.8 + 0.2 * torch::randn_like(p));
-  }
+  checks::randomise(*block);
   return block;
 }
 
@@ -37,29 +29,7 @@ TrainableConvBlockWeights weights_of(ConvBlock& b) {
           b->mlp->fc1->bias, b->mlp->fc2->weight, b->mlp->fc2->bias, b->gamma};
 }
 
-struct ConvResult {
-  Tensor out;
-  std::vector<std::pair<std::string, Tensor>> gradients;
-};
-
-template <class Forward>
-ConvResult result_of(ConvBlock& block, const Tensor& x, const Tensor& seen, Forward forward) {
-  block->zero_grad();
-  const Tensor in = x.clone().requires_grad_();
-  const Tensor out = forward(in);
-  (out * seen).sum().backward();
-  ConvResult result{out.detach(), {{"pixels", in.grad()}}};
-  for (auto& item : block->named_parameters())
-    result.gradients.emplace_back(item.key(), item.value().grad().clone());
-  return result;
-}
-
 constexpr int64_t kProductsOfBlock = 2;
-
-// At least the promise of --precision f32.
-double tolerance_of(Format format, int64_t products) {
-  return std::max(1e-4, checks::chain_bound(format, products));
-}
 
 class TrainableConvBlockOn : public ::testing::TestWithParam<const KernelSet*> {};
 
@@ -76,10 +46,10 @@ TEST_P(TrainableConvBlockOn, OutputsAndAllGradientsEqualThePlainBlocks) {
     const Tensor x = torch::randn({c.images, c.channels, c.height, c.width}).contiguous(memory),
                  seen = torch::randn_like(x);
     TrainableConvBlock fast(c.channels, 1e-6, *GetParam());
-    const ConvResult expected =
-        result_of(block, x, seen, [&](const Tensor& in) { return block->forward_plain(in); });
-    const ConvResult found =
-        result_of(block, x, seen, [&](const Tensor& in) { return fast.forward(in, weights_of(block)); });
+    const BlockResult expected =
+        result_of(*block, x, seen, [&](const Tensor& in) { return block->forward_plain(in); });
+    const BlockResult found =
+        result_of(*block, x, seen, [&](const Tensor& in) { return fast.forward(in, weights_of(block)); });
     // The pixels themselves are not rounded, only what is added to them.
     const double added = relative(x, expected.out);
     EXPECT_LT(relative(found.out, expected.out), tolerance_of(GetParam()->format, kProductsOfBlock) * added);
@@ -100,28 +70,7 @@ TEST(TrainableConvBlock, GradientsAreDerivatives) {
   TrainableConvBlock fast(kWidth, 1e-6, reference_kernels(Format::kF32));
   torch::manual_seed(2);
   const Tensor x = torch::randn({2, kWidth, 3, 4}), seen = torch::randn_like(x);
-  const auto loss = [&](const Tensor& in) {
-    return (fast.forward(in, weights_of(block)).to(torch::kFloat64) * seen).sum();
-  };
-  const Tensor in = x.clone().requires_grad_();
-  loss(in).backward();
-  std::vector<std::pair<std::string, Tensor>> points = {{"pixels", in}};
-  for (auto& item : block->named_parameters()) points.emplace_back(item.key(), item.value());
-  const torch::NoGradGuard no_grad;
-  for (auto& [name, point] : points) {
-    // Along the gradient itself the derivative is its norm: large against rounding, which a step of 1e-2
-    // turns into 1e-5 of |seen|; the step's own error is its square.
-    const double norm = point.grad().norm().item<double>();
-    const Tensor direction = point.grad() / norm;
-    constexpr double kStep = 1e-2;
-    const Tensor here = point.detach().clone();
-    point.copy_(here + kStep * direction);
-    const double up = loss(in).item<double>();
-    point.copy_(here - kStep * direction);
-    const double down = loss(in).item<double>();
-    point.copy_(here);
-    EXPECT_NEAR((up - down) / (2 * kStep), norm, 1e-3 * norm + 1e-5 * seen.norm().item<double>()) << name;
-  }
+  checks::expect_gradients_are_derivatives(*block, x, seen, [&](const Tensor& in) { return fast.forward(in, weights_of(block)); });
 }
 
 TEST(TrainableConvBlock, AnyNumberOfThreadsGivesTheSameBits) {
@@ -131,15 +80,10 @@ TEST(TrainableConvBlock, AnyNumberOfThreadsGivesTheSameBits) {
   TrainableConvBlock fast(kWidth, 1e-6, best_kernel_set(Precision::kF32));
   const auto run = [&](int threads) {
     set_threads(threads);
-    return result_of(block, x, seen, [&](const Tensor& in) { return fast.forward(in, weights_of(block)); });
+    return result_of(*block, x, seen, [&](const Tensor& in) { return fast.forward(in, weights_of(block)); });
   };
-  const ConvResult one = run(1);
-  for (int threads : {2, 3}) {
-    const ConvResult many = run(threads);
-    EXPECT_TRUE(torch::equal(many.out, one.out));
-    for (size_t i = 0; i < one.gradients.size(); ++i)
-      EXPECT_TRUE(torch::equal(many.gradients[i].second, one.gradients[i].second)) << one.gradients[i].first;
-  }
+  const BlockResult one = run(1);
+  for (int threads : {2, 3}) checks::expect_equal_bits(run(threads), one);
   set_threads(0);
 }
 
