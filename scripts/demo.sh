@@ -3,8 +3,13 @@
 # Everything is kept in demo/: a second call only looks at what is there.
 set -eu
 aha=$1
-targets=cifar10-convnext
-methods=center,gradient,gradcam,rise:masks=100,aha,aha:T=3
+targets="cifar10-vit4 cifar10-convnext"
+methods_of() { # target
+  case $1 in
+    *vit*) echo center,gradient,gradcam,chefer,rise:masks=100,aha,aha:T=3 ;;
+    *) echo center,gradient,gradcam,rise:masks=100,aha,aha:T=3 ;;
+  esac
+}
 mkdir -p demo
 
 say() { printf '\n== %s\n' "$*"; }
@@ -13,6 +18,7 @@ say "aha data export cifar10:sample --limit 12 --out demo/pictures"
 "$aha" data export cifar10:sample --limit 12 --out demo/pictures
 
 for target in $targets; do
+  methods=$(methods_of $target)
   say "aha compare --target $target --methods $methods --out demo/$target/sheets demo/pictures"
   test -e demo/$target/sheets.txt || {
     "$aha" compare --quiet --target $target --methods $methods --out demo/$target/sheets demo/pictures > demo/$target.part

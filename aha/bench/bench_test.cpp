@@ -57,7 +57,7 @@ TEST(Problems, ALineWithTooFewNumbersIsNamed) {
 
 TEST(Problems, TheTreesOwnListsAreWellFormed) {
   const std::pair<const char*, int> sections[] = {
-      {"gemm", 3},     {"attention", 4}, {"weight_gradient", 3}, {"depthwise", 3}, {"networks", 1},
+      {"gemm", 3},     {"attention", 4}, {"weight_gradient", 3}, {"depthwise", 3}, {"convolution", 3}, {"networks", 1},
       {"sinkhorn", 3}, {"train", 3},     {"refine", 3},          {"eval", 2}};
   for (const auto& [section, count] : sections) {
     const auto usual = problems_of(section, count, false), all = problems_of(section, count, true);

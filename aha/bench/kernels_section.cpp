@@ -149,6 +149,18 @@ struct Bench {
     });
   }
 
+  void convolution_problem(const Problem& p) {
+    const auto side = static_cast<int64_t>(p.sizes[0]), channels = static_cast<int64_t>(p.sizes[1]), outputs = static_cast<int64_t>(p.sizes[2]);
+    constexpr int64_t kSide = 3;
+    const int64_t wide = side + kSide - 1, depth = kSide * kSide * channels;
+    const auto in = random_floats(wide * wide * channels, 1), kernel = random_floats(outputs * depth, 0.1f);
+    std::vector<float> out(static_cast<size_t>(side * side * outputs));
+    const ConvolutionWeights weights(kernel.data(), nullptr, outputs, channels, kSide);
+    measure("convolution", fmt::format("{} x {}, {} to {} channels", side, side, channels, outputs), p.words,
+            2.0 * static_cast<double>(side * side * depth * outputs),
+            [&] { convolution(kernels, side, {&weights, in.data(), wide, 1, out.data(), side}); });
+  }
+
   void rows_of_values() {
     const int64_t rows = 1576, width = 768;
     const double count = static_cast<double>(rows * width);
@@ -189,6 +201,7 @@ struct Bench {
     for (const Problem& p : problems_of("attention", 4, options.long_list)) attention_problem(p);
     for (const Problem& p : problems_of("weight_gradient", 3, options.long_list)) weight_gradient_problem(p);
     for (const Problem& p : problems_of("depthwise", 3, options.long_list)) depthwise_problem(p);
+    for (const Problem& p : problems_of("convolution", 3, options.long_list)) convolution_problem(p);
     rows_of_values();
     perturbed_images();
   }

@@ -61,7 +61,7 @@ std::unique_ptr<Dataset> open_folder(const std::string& spec, const std::string&
   for (const auto& entry : fs::directory_iterator(folder))
     if (entry.is_directory()) classes.push_back(entry.path().filename().string());
   std::sort(classes.begin(), classes.end());
-  if (classes.empty()) throw input_error("{}: expected one sub-folder a class, found none", printable(folder, 300));
+  if (classes.empty()) throw input_error("{}: expected one sub-folder a class, found none; where labels are not asked for, one around all pictures will do", printable(folder, 300));
   std::vector<FileDataset::Entry> entries;
   for (size_t c = 0; c < classes.size(); ++c)
     for (auto& path : pictures_below(folder + "/" + classes[c])) entries.push_back({std::move(path), static_cast<int>(c)});
