@@ -32,6 +32,7 @@ std::unique_ptr<Classifier> load_target(const TargetOptions& options, const Cont
   return load_classifier(options.target, load, context);
 }
 
+// Without a spec: the first by name that was trained for this very target.
 std::optional<LoadedExplainer> explainer_for(const std::string& spec, Classifier& target, const Context& context) {
   if (!spec.empty()) return load_explainer(spec, &target, context);
   for (const auto& model : bundled_models())

@@ -2,12 +2,14 @@
 
 #include <cstring>
 
-#include "aha/base/parallel.h"
 #include "aha/kernels/elementwise.h"
 #include "aha/kernels/kernel_set.h"
+#include "aha/nn/worth_threads.h"
 
 namespace aha {
 namespace {
+
+constexpr double kOfACopy = 16, kOfAGelu = 64;  // operations an element, by their time
 
 bool on_kernels(const Tensor& x) {
   return x.is_cpu() && x.scalar_type() == torch::kFloat32;
@@ -29,7 +31,7 @@ struct BorderFunction : torch::autograd::Function<BorderFunction> {
     Tensor out = torch::empty({B, H + 2, W + 2, C});
     const float* from = in.data_ptr<float>();
     float* to = out.data_ptr<float>();
-    parallel_for(B, [&](int64_t b, int) {
+    parallel_if_worth(B, kOfACopy * static_cast<double>(in.numel()), [&](int64_t b, int) {
       for (int64_t y = 0; y < H + 2; ++y) {
         const float* line = from + (b * H + inner(y, H)) * W * C;
         float* wide = to + (b * (H + 2) + y) * (W + 2) * C;
@@ -53,7 +55,7 @@ struct BorderFunction : torch::autograd::Function<BorderFunction> {
     const auto add = [](float* sum, const float* more, int64_t n) {
       for (int64_t i = 0; i < n; ++i) sum[i] += more[i];
     };
-    parallel_for(B, [&](int64_t b, int) {
+    parallel_if_worth(B, kOfACopy * static_cast<double>(dx.numel()), [&](int64_t b, int) {
       for (int64_t y = 0; y < H + 2; ++y) {
         const float* wide = from + (b * (H + 2) + y) * (W + 2) * C;
         float* line = to + (b * H + inner(y, H)) * W * C;
@@ -76,7 +78,7 @@ struct GeluFunction : torch::autograd::Function<GeluFunction> {
     const float* from = in.data_ptr<float>();
     float *to = out.data_ptr<float>(), *derivative = slope ? slope->data_ptr<float>() : nullptr;
     const int64_t n = in.numel();
-    parallel_for((n + kPiece - 1) / kPiece, [&](int64_t i, int) {
+    parallel_if_worth((n + kPiece - 1) / kPiece, kOfAGelu * static_cast<double>(n), [&](int64_t i, int) {
       const int64_t first = i * kPiece;
       gelu(kernels, std::min(kPiece, n - first), from + first, to + first, derivative ? derivative + first : nullptr);
     });

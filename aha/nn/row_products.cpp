@@ -1,9 +1,9 @@
 #include "aha/nn/row_products.h"
 
-#include "aha/base/parallel.h"
 #include "aha/kernels/gemm.h"
 #include "aha/kernels/weight_gradient.h"
 #include "aha/nn/trainable_parts.h"
+#include "aha/nn/worth_threads.h"
 
 namespace aha {
 namespace {
@@ -27,7 +27,7 @@ Tensor linear_by_rows(const KernelSet& kernels, const Tensor& x, const Tensor& w
   const int64_t R = in.size(0), chunk = chunk_rows(R, kChunksWanted);
   const PackedWeights packed = PackedWeights::forward(kernels.format, floats(w), N, K);
   Tensor out = torch::empty({R, wide});
-  parallel_for((R + chunk - 1) / chunk, [&](int64_t c, int) {
+  parallel_if_worth((R + chunk - 1) / chunk, 2.0 * static_cast<double>(R * K * wide), [&](int64_t c, int) {
     const int64_t first = c * chunk, n = std::min(chunk, R - first);
     Activations& rows = kept_operand(OperandRole::kInput, kernels.format, chunk, K);
     operand_from_rows(kernels, n, floats(in) + first * K, K, rows);
@@ -47,7 +47,7 @@ Tensor convolution_by_rows(const KernelSet& kernels, const Tensor& x, const Tens
   Tensor out = torch::empty({B, height, width, N});
   // An image alone is cut, so that every thread has a part of it.
   const int64_t parts = B >= threads() ? 1 : std::min<int64_t>(height, threads());
-  parallel_for(B * parts, [&](int64_t i, int) {
+  parallel_if_worth(B * parts, 2.0 * static_cast<double>(out.numel() * packed.depth()), [&](int64_t i, int) {
     const int64_t image = i / parts, first = height * (i % parts) / parts, end = height * (i % parts + 1) / parts;
     convolution(kernels, end - first,
                 {&packed, floats(in) + (image * H + first * stride) * W * C, W, stride, out.data_ptr<float>() + (image * height + first) * width * N, width});
@@ -62,7 +62,8 @@ Tensor depthwise_by_rows(const Tensor& x, const Tensor& weight, const Tensor& bi
   const Tensor taps = weight.detach().permute({2, 3, 1, 0}).contiguous();  // (3, 3, 1, C)
   Tensor out = bias.defined() ? bias.detach().expand({B, height, width, C}).contiguous() : torch::zeros({B, height, width, C});
   float* sums = out.data_ptr<float>();
-  parallel_for(B * height, [&](int64_t line, int) {
+  constexpr double kOfAPixel = 9 * 8;  // waits for memory: a multiply-add counts for several
+  parallel_if_worth(B * height, kOfAPixel * static_cast<double>(out.numel()), [&](int64_t line, int) {
     const int64_t image = line / height, y = line % height;
     for (int64_t tap = 0; tap < 9; ++tap) {
       const float *from = floats(in) + ((image * H + y + tap / 3) * W + tap % 3) * C, *factor = floats(taps) + tap * C;
