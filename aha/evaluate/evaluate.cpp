@@ -145,7 +145,7 @@ class Evaluator {
     });
     auto progress = context_.progress("evaluate", n);
     for (int64_t first = 0; first < n; first += kBatch) {
-      context_.cancel->check();
+      if (context_.cancel->cancelled()) throw Error(ErrorKind::kCancelled, "stopped; the same command continues");
       std::vector<Tensor> pictures;
       std::vector<int64_t> index;
       for (int64_t i = first; i < std::min(first + kBatch, n); ++i) {
@@ -198,10 +198,11 @@ class Evaluator {
       if (batch.index[i] < options_.pictures)
         write_png(picture_file(out_, batch.index[i]),
                   image_from_tensor(batch.pixels[static_cast<int64_t>(i)]));
-    for (const auto& explained : explained_classes(options_.explained))
+    for (const auto& explained : explained_classes(options_.explained)) {
+      std::vector<Part> parts(methods_.size());  // what is to be made, a method
       for (size_t m = 0; m < methods_.size(); ++m) {
         std::vector<Row> copies;
-        Part part;
+        Part& part = parts[m];
         for (size_t i = 0; i < batch.id.size(); ++i) {
           if (const Row* same = reusable(batch, i, m, explained)) {
             Row copy = *same;
@@ -214,8 +215,44 @@ class Evaluator {
         }
         rows_.add(std::move(copies));
         part.rows_tensor = torch::tensor(part.rows, torch::kInt64);
-        if (!part.rows.empty()) rows_.add(explain_and_sweep(batch, part, m, explained));
       }
+      std::vector<Tensor> maps(methods_.size());
+      for (size_t m = 0; m < methods_.size(); ++m) {
+        if (parts[m].rows.empty()) continue;
+        if (!maps[m].defined()) make_maps(batch, parts, m, explained, maps);
+        rows_.add(sweep_of(batch, parts[m], m, explained, maps[m]));
+        maps[m] = Tensor();
+      }
+    }
+  }
+
+  // Of method m, and of every other that is met on the way (methods/method.h): by the one that meets the most.
+  void make_maps(const Batch& batch, const std::vector<Part>& parts, size_t m, const std::string& explained, std::vector<Tensor>& maps) {
+    const auto wanted_of = [&](size_t leader) {
+      std::vector<size_t> wanted;
+      for (size_t other = 0; other < methods_.size(); ++other)
+        if (other != leader && !maps[other].defined() && parts[other].rows == parts[m].rows && methods_[leader]->meets(*methods_[other])) wanted.push_back(other);
+      return wanted;
+    };
+    size_t leader = m;
+    std::vector<size_t> met = wanted_of(m);
+    for (size_t other = 0; other < methods_.size(); ++other) {
+      if (parts[other].rows != parts[m].rows || maps[other].defined() || !methods_[other]->meets(*methods_[m])) continue;
+      const auto more = wanted_of(other);
+      if (more.size() > met.size()) leader = other, met = more;
+    }
+    std::vector<Method*> others;
+    for (const size_t i : met) others.push_back(methods_[i].get());
+    const auto pixels = parts[m].of(batch.pixels), classes = parts[m].of(batch.classes.at(explained)).to(pixels.device());
+    const auto made = methods_[leader]->maps_and_met(others, pixels, classes, streams_of(batch, parts[m]), context_);
+    maps[leader] = made[0].cpu();  // (B, H, W)
+    for (size_t i = 0; i < met.size(); ++i) maps[met[i]] = made[i + 1].cpu();
+  }
+
+  static std::vector<uint64_t> streams_of(const Batch& batch, const Part& part) {
+    std::vector<uint64_t> streams;
+    for (const int64_t r : part.rows) streams.push_back(picture_stream(batch.id[r]));
+    return streams;
   }
 
   // The same class under its other name has the same row.
@@ -227,14 +264,10 @@ class Evaluator {
     return rows_.find(batch.id[i], options_.methods[m], "predicted");
   }
 
-  std::vector<Row> explain_and_sweep(const Batch& batch, const Part& part, size_t m,
-                                     const std::string& explained) {
+  std::vector<Row> sweep_of(const Batch& batch, const Part& part, size_t m, const std::string& explained, const Tensor& maps) {
     const auto pixels = part.of(batch.pixels),
                classes = part.of(batch.classes.at(explained)).to(pixels.device());
-    std::vector<uint64_t> streams;
-    for (const int64_t r : part.rows) streams.push_back(picture_stream(batch.id[r]));
-    const auto maps = methods_[m]->maps(pixels, classes, streams, context_).cpu();  // (B, H, W)
-
+    const auto streams = streams_of(batch, part);
     std::vector<Row> rows;
     Part usable;  // rows of `part`
     for (size_t i = 0; i < part.rows.size(); ++i) {

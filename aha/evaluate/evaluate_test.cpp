@@ -194,6 +194,35 @@ TEST(Evaluate, AnInterruptedRunEndsWithTheSameFigures) {
   EXPECT_THROW(evaluate({target}, Waves(11), others, parts_folder, context), Error);
 }
 
+// A blurred method and its plain one share the plain maps, in either order, and a plain one that is there already stays as it is.
+TEST(Evaluate, MethodsThatMeetAreMadeTogetherWithTheSameFigures) {
+  constexpr int kPictures = 5, kMasks = 40;
+  auto options = small_options();
+  options.timing_runs = 0;
+  const auto judged = [&](std::vector<std::string> methods, const std::string& folder, int64_t* asked = nullptr) {
+    checks::Counted<checks::LinearTarget> target(8);
+    options.methods = std::move(methods);
+    const auto result = evaluate({target}, Waves(kPictures), options, folder, Context());
+    if (asked) *asked = target.evaluations - result.target_evaluations;  // for maps, not for the metrics
+    return result;
+  };
+  const std::string plain = "rise:masks=40", blurred = "rise:blur=1:masks=40";
+  const auto alone = judged({plain}, fresh_path("evaluate_plain")), alone_blurred = judged({blurred}, fresh_path("evaluate_blurred"));
+  for (const auto& order : {std::vector{plain, blurred}, std::vector{blurred, plain}}) {
+    int64_t asked = 0;
+    const std::string folder = fresh_path("evaluate_together");
+    const auto together = judged(order, folder, &asked);
+    EXPECT_EQ(asked, kPictures * kMasks);
+    for (const auto& [method, expected] : {std::pair(plain, &alone), std::pair(blurred, &alone_blurred)})
+      EXPECT_EQ(together.summary.row(method, "predicted").metrics.at("ins-del").value.mean, expected->summary.row(method, "predicted").metrics.at("ins-del").value.mean);
+  }
+  const std::string folder = fresh_path("evaluate_one_after_the_other");
+  judged({plain}, folder);
+  const auto later = judged({plain, blurred}, folder);
+  EXPECT_EQ(later.summary.row(blurred, "predicted").metrics.at("ins-del").value.mean,
+            alone_blurred.summary.row(blurred, "predicted").metrics.at("ins-del").value.mean);
+}
+
 TEST(Evaluate, ExactEvidenceBeatsChance) {
   checks::LinearTarget target(8);
   const auto result = evaluate({target}, Waves(16), small_options(), fresh_path("evaluate_chance"), Context());

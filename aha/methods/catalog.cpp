@@ -1,5 +1,7 @@
 #include "aha/methods/catalog.h"
 
+#include <stdexcept>
+
 #include "aha/base/error.h"
 #include "aha/base/rng.h"
 #include "aha/methods/map_shape.h"
@@ -18,6 +20,18 @@ class BlurredMethod : public Method {
   Tensor maps(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t> streams,
               const Context& context) override {
     return blurred_maps(inner_->maps(pixels, classes, streams, context), sigma_px_);
+  }
+  bool meets(const Method& other) const override { return other.identity() == inner_->identity() || inner_->meets(other); }
+  std::vector<Tensor> maps_and_met(std::span<Method* const> others, const Tensor& pixels, const Tensor& classes, std::span<const uint64_t> streams,
+                                   const Context& context) override {
+    std::vector<Method*> of_inner;
+    for (Method* other : others)
+      if (other->identity() != inner_->identity()) of_inner.push_back(other);
+    const auto inner = inner_->maps_and_met(of_inner, pixels, classes, streams, context);
+    std::vector<Tensor> all = {blurred_maps(inner[0], sigma_px_)};
+    size_t next = 1;
+    for (Method* other : others) all.push_back(other->identity() == inner_->identity() ? inner[0] : inner[next++]);
+    return all;
   }
 
  private:
@@ -67,8 +81,18 @@ std::unique_ptr<Method> make_method(const std::string& spec, const MethodContext
     set_all_from_spec(fields, std::string_view(spec).substr(colon + 1), "method " + record.name);
   check_fit(record, context);
   method->prepare(context);
-  if (blur_px > 0) return std::make_unique<BlurredMethod>(std::move(method), blur_px);
-  return method;
+  method->set_identity(record.name + json_from_fields(method->fields()).dump());
+  if (blur_px == 0) return method;
+  const std::string identity = fmt::format("{} blurred by {}", method->identity(), blur_px);
+  auto blurred = std::make_unique<BlurredMethod>(std::move(method), blur_px);
+  blurred->set_identity(identity);
+  return blurred;
+}
+
+std::vector<Tensor> Method::maps_and_met(std::span<Method* const> others, const Tensor& pixels, const Tensor& classes, std::span<const uint64_t> streams,
+                                         const Context& context) {
+  if (!others.empty()) throw std::logic_error("this method meets no other");
+  return {maps(pixels, classes, streams, context)};
 }
 
 bool fits_any(const MethodContext&) {

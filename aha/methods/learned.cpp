@@ -48,6 +48,22 @@ class Learned : public Method {
     return refined_maps(*target_, *explainer_, pixels, classes, options_, context).maps;
   }
 
+  bool meets(const Method& other) const override {
+    const auto* shorter = dynamic_cast<const Learned*>(&other);
+    return shorter && shorter->steps_ < steps_ && shorter->explainer_ == explainer_ && shorter->lr_ == lr_ && shorter->grids_ == grids_ &&
+           shorter->perturbation_steps_ == perturbation_steps_ && budget_ms_ == 0 && shorter->budget_ms_ == 0;
+  }
+
+  std::vector<Tensor> maps_and_met(std::span<Method* const> others, const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
+                                   const Context& context) override {
+    RefineOptions options = options_;
+    for (const Method* other : others) options.snapshots.push_back(dynamic_cast<const Learned&>(*other).steps_);
+    Refined refined = refined_maps(*target_, *explainer_, pixels, classes, options, context);
+    std::vector<Tensor> all = {std::move(refined.maps)};
+    for (Tensor& passed : refined.snapshots) all.push_back(std::move(passed));
+    return all;
+  }
+
   MethodCost cost() const override {
     const auto passes = static_cast<double>(options_.steps * options_.grids * 2 * options_.objective.steps) *
                         static_cast<double>(options_.objective.references.size());

@@ -50,6 +50,20 @@ class Method {
                       const Context& context) = 0;
 
   virtual MethodCost cost() const = 0;
+
+  // Some methods meet others on the way to their own map: a blurred map is a plain one's, smoothed, and a refinement of five steps
+  // passes the one of three. `meets` says whether this method meets the other's map.
+  virtual bool meets(const Method&) const { return false; }
+  // maps() of this method, then of each of `others`, all of which it meets; bit for bit what each gives by itself.
+  virtual std::vector<Tensor> maps_and_met(std::span<Method* const> others, const Tensor& pixels, const Tensor& classes,
+                                           std::span<const uint64_t> streams, const Context& context);
+
+  // Name and options: two methods with the same identity give the same maps. Set by make_method().
+  const std::string& identity() const { return identity_; }
+  void set_identity(std::string identity) { identity_ = std::move(identity); }
+
+ private:
+  std::string identity_;
 };
 
 struct MethodRecord {

@@ -149,6 +149,63 @@ TEST(Catalog, RefusalsSayWhatIsMissingAndWhatFits) {
   EXPECT_NE(message("ig:space=attention").find("needs attention"), std::string::npos);
 }
 
+TEST(Catalog, ABlurredMethodMeetsItsPlainOne) {
+  VitClassifier target(checks::tiny_vit(), checks::plain_info("vit", 16));
+  const Asked asked = three_pictures(16);
+  for (const auto& record : method_catalog()) {
+    if (!record.fits({target})) continue;
+    SCOPED_TRACE(record.name);
+    const auto plain = make_method(cheap(record.name), {target});
+    const bool options = cheap(record.name) != record.name;
+    const auto blurred = make_method(cheap(record.name) + ":blur=1.5", {target}), twice = make_method(cheap(record.name) + ":blur=3", {target});
+    EXPECT_TRUE(blurred->meets(*plain));
+    EXPECT_FALSE(plain->meets(*blurred));
+    EXPECT_FALSE(plain->meets(*plain));
+    EXPECT_FALSE(blurred->meets(*twice));
+    if (options) {
+      EXPECT_FALSE(blurred->meets(*make_method(record.name, {target}))) << "other options";
+    }
+    Method* const met[] = {plain.get()};
+    const auto both = blurred->maps_and_met(met, asked.pixels, asked.classes, asked.streams, Context());
+    ASSERT_EQ(both.size(), 2u);
+    EXPECT_TRUE(torch::equal(both[0], maps_of(*blurred, asked)));
+    EXPECT_TRUE(torch::equal(both[1], maps_of(*plain, asked)));
+  }
+}
+
+TEST(Learned, ALongerRefinementMeetsShorterOnesWithTheSameOptions) {
+  ConvNextClassifier target(checks::tiny_convnext(), checks::plain_info("convnext", 16));
+  DecoderOptions options;
+  options.widths = {8, 12};
+  options.scales = {1, 1};
+  options.classes = target.info().classes;
+  options.embedding = options.channels = options.top = options.head = 4;
+  LoadedExplainer loaded;
+  loaded.explainer = std::make_unique<Explainer>(encoder_from_target(target, {"stage.0", "stage.1"}), options);
+  loaded.explainer->decoder()->eval();
+  loaded.card.input = target.info().input;
+  const auto made = [&](const std::string& spec) { return make_method(spec, {target, &loaded}); };
+  const auto none = made("aha:S=2"), one = made("aha:T=1:S=2"), two = made("aha:T=2:S=2"), blurred = made("aha:T=1:blur=1:S=2");
+  EXPECT_TRUE(two->meets(*one));
+  EXPECT_TRUE(two->meets(*none));
+  EXPECT_FALSE(one->meets(*two));
+  EXPECT_FALSE(two->meets(*blurred));
+  EXPECT_TRUE(blurred->meets(*none)) << "its plain one does";
+  EXPECT_FALSE(two->meets(*made("aha:T=1:S=3")));
+  EXPECT_FALSE(two->meets(*made("aha:T=1:S=2:lr=0.5")));
+  EXPECT_FALSE(made("aha:T=2:S=2:budget=5")->meets(*one)) << "the time may end before";
+  const Asked asked = three_pictures(16);
+  const auto expect_met = [&](Method& leader, const std::vector<Method*>& others) {
+    const auto all = leader.maps_and_met(others, asked.pixels, asked.classes, asked.streams, Context());
+    ASSERT_EQ(all.size(), others.size() + 1);
+    EXPECT_TRUE(torch::equal(all[0], maps_of(leader, asked)));
+    for (size_t i = 0; i < others.size(); ++i) EXPECT_TRUE(torch::equal(all[i + 1], maps_of(*others[i], asked))) << i;
+    EXPECT_FALSE(torch::equal(all[0], all[1]));
+  };
+  expect_met(*two, {one.get(), none.get()});
+  expect_met(*blurred, {none.get(), one.get()});
+}
+
 TEST(Learned, CostsTheTargetsPassesItNeeds) {
   ConvNextClassifier target(checks::tiny_convnext(), checks::plain_info("convnext", 16));
   DecoderOptions options;

@@ -27,6 +27,7 @@ struct OneImage {
   const Context& context;
   int steps_done = 0;
   double last_loss = std::nan("");
+  std::vector<Tensor> snapshots;  // one of options.snapshots each
 
   Tensor refined() {
     const Features features = explainer.features(images.pixels);
@@ -34,17 +35,29 @@ struct OneImage {
     head->eval();
     for (auto& parameter : head->parameters()) parameter.requires_grad_(true);
     torch::optim::AdamW optimiser(head->parameters(), torch::optim::AdamWOptions(options.lr).weight_decay(options.weight_decay));
+    snapshots.resize(options.snapshots.size());
+    const auto take_snapshots = [&] {
+      for (size_t i = 0; i < snapshots.size(); ++i)
+        if (options.snapshots[i] == steps_done) snapshots[i] = final_map(*head, features);
+    };
+    take_snapshots();
     const auto start = Clock::now();
     double slowest_ms = 0;
-    for (; steps_done < options.steps; ++steps_done) {
+    while (steps_done < options.steps) {
       context.cancel->check();
       const double before_ms = ms_since(start);
       if (options.budget_ms > 0 && before_ms + slowest_ms > options.budget_ms) break;
       step(*head, features, optimiser);
+      ++steps_done;
+      take_snapshots();
       slowest_ms = std::max(slowest_ms, ms_since(start) - before_ms);
     }
+    return final_map(*head, features);
+  }
+
+  Tensor final_map(DecoderImpl& head, const Features& features) {
     const torch::NoGradGuard no_grad;
-    return map_of(*head, features);
+    return map_of(head, features);
   }
 
   Tensor map_of(DecoderImpl& head, const Features& features) {
@@ -114,17 +127,24 @@ Refined refined_maps(Classifier& target, Explainer& explainer, const Tensor& pix
   check_shape(pixels, {-1, 3, -1, -1}, "pixels");
   const int64_t B = pixels.size(0);
   check_shape(classes, {B}, "classes");
-  Refined result{{}, std::vector<int>(static_cast<size_t>(B)), std::vector<double>(static_cast<size_t>(B), std::nan(""))};
+  for (const int steps : options.snapshots)
+    if (steps < 0 || steps >= options.steps) throw input_error("refinement: expected snapshots after 0..{} steps, found {}", options.steps - 1, steps);
+  Refined result{{}, std::vector<int>(static_cast<size_t>(B)), std::vector<double>(static_cast<size_t>(B), std::nan("")), {}};
   if (options.steps == 0 && pixels.is_cpu() && B > 0) {
     result.maps = unrefined_maps(explainer, pixels, classes);
     return result;
   }
   std::vector<Tensor> maps(static_cast<size_t>(B));
+  std::vector<std::vector<Tensor>> snapshots(options.snapshots.size(), std::vector<Tensor>(static_cast<size_t>(B)));
   const auto one = [&](int64_t b) {
     OneImage image{target, explainer, {pixels.narrow(0, b, 1), classes.narrow(0, b, 1)}, options, context};
     maps[b] = image.refined().detach();
     result.steps[b] = image.steps_done;
     result.loss[b] = image.last_loss;
+    for (size_t i = 0; i < snapshots.size(); ++i) {
+      if (!image.snapshots[i].defined()) throw work_error("refinement: the budget ended before step {}, whose map is wanted", options.snapshots[i]);
+      snapshots[i][b] = image.snapshots[i];
+    }
   };
   // Enough images to keep every thread busy: side by side. Fewer: one after the other, the perturbed images of each spread over the threads. The numbers are the same.
   if (pixels.is_cpu() && B >= threads()) {
@@ -137,6 +157,7 @@ Refined refined_maps(Classifier& target, Explainer& explainer, const Tensor& pix
     }
   }
   result.maps = torch::cat(maps);  // (B, H, W)
+  for (const auto& passed : snapshots) result.snapshots.push_back(torch::cat(passed));
   return result;
 }
 

@@ -17,6 +17,7 @@ struct RefineOptions {
   double clip = 1;         // longest gradient
   int grids = 1;           // region grids a step
   double budget_ms = 0;    // stop before the step that would end later than this, however many were asked for; 0 = no limit
+  std::vector<int> snapshots;  // steps, fewer than T, after which the map is wanted too
   ObjectiveOptions objective;  // tau_final is the temperature; noise is not used
 };
 
@@ -24,6 +25,7 @@ struct Refined {
   Tensor maps;              // (B, H, W)
   std::vector<int> steps;   // done for each image: fewer than asked for where the budget ended
   std::vector<double> loss; // of each image's last step; NaN where none was done
+  std::vector<Tensor> snapshots;  // one of options.snapshots each, (B, H, W): what T = that many steps gives, bit for bit
 };
 
 Refined refined_maps(Classifier& target, Explainer& explainer, const Tensor& pixels, const Tensor& classes, const RefineOptions& options,
