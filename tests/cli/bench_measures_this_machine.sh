@@ -6,6 +6,7 @@ printf '96 64 96 tiny\n' >problems/gemm.txt
 printf '1 1 17 32 tiny\n' >problems/attention.txt
 printf '70 64 96 tiny\n' >problems/weight_gradient.txt
 printf '2 5 32 tiny\n' >problems/depthwise.txt
+printf '5 8 20 tiny\n' >problems/convolution.txt
 printf '2 small vit_mini_8:depth=2:width=64:heads=2:mlp_hidden=64\nlong 1 never vit_l_16\n' >problems/networks.txt
 printf '49 1 1\n49 1 0\n' >problems/sinkhorn.txt
 printf '2 2 4 small vit_mini_8:depth=2\n' >problems/train.txt
@@ -32,7 +33,7 @@ assert set(whole) == {"machine", "kernels", "networks", "sinkhorn", "train", "re
 assert set(peer) == {"machine", "networks", "sinkhorn"}, peer.keys()
 positive(whole["machine"], "cores", "memory_mb")
 assert whole["machine"]["threads"] == 1 and whole["machine"]["cpu"] and whole["machine"]["isa_why"]
-assert {"gemm", "attention", "attention back", "weight gradient", "depthwise", "depthwise back",
+assert {"gemm", "attention", "attention back", "weight gradient", "depthwise", "depthwise back", "convolution",
         "layer norm"} <= {row["kernel"] for row in whole["kernels"]}
 for row in whole["kernels"]:
     positive(row, "gflops", "share_of_peak", "ms")
