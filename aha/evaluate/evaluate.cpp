@@ -221,7 +221,6 @@ class Evaluator {
         if (parts[m].rows.empty()) continue;
         if (!maps[m].defined()) make_maps(batch, parts, m, explained, maps);
         rows_.add(sweep_of(batch, parts[m], m, explained, maps[m]));
-        maps[m] = Tensor();
       }
     }
   }
