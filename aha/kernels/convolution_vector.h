@@ -4,10 +4,10 @@
 // Measured beside oneDNN 2.6.3 (through libtorch, channels-last), 3x3, AVX-512, one thread, best of 50, ms an image, packing included.
 // oneDNN lays weights out and sets itself up at each call, which one image alone pays in full.
 //   pixels x channels -> outputs   alone: this, oneDNN     of 15: this, oneDNN
-//   8 x 8 x 32 -> 32               0.016    0.036            0.009    0.009
-//   16 x 16 x 32 -> 32             0.036    0.060            0.026    0.028
-//   32 x 32 x 32 -> 16             0.11     0.11             0.065    0.057
-//   32 x 32 x 16 -> 16             0.060    0.076            0.034    0.031
+//   8 x 8 x 32 -> 32               0.015    0.037            0.007    0.010
+//   16 x 16 x 32 -> 32             0.034    0.056            0.026    0.029
+//   32 x 32 x 32 -> 16             0.069    0.079            0.064    0.057
+//   32 x 32 x 16 -> 16             0.036    0.054            0.032    0.029
 #pragma once
 
 #include <array>

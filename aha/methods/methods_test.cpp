@@ -173,8 +173,8 @@ TEST(Catalog, ABlurredMethodMeetsItsPlainOne) {
   }
 }
 
-TEST(Learned, ALongerRefinementMeetsShorterOnesWithTheSameOptions) {
-  ConvNextClassifier target(checks::tiny_convnext(), checks::plain_info("convnext", 16));
+// Random, of a tiny ConvNeXt's stages.
+LoadedExplainer tiny_explainer(Classifier& target) {
   DecoderOptions options;
   options.widths = {8, 12};
   options.scales = {1, 1};
@@ -184,6 +184,12 @@ TEST(Learned, ALongerRefinementMeetsShorterOnesWithTheSameOptions) {
   loaded.explainer = std::make_unique<Explainer>(encoder_from_target(target, {"stage.0", "stage.1"}), options);
   loaded.explainer->decoder()->eval();
   loaded.card.input = target.info().input;
+  return loaded;
+}
+
+TEST(Learned, ALongerRefinementMeetsShorterOnesWithTheSameOptions) {
+  ConvNextClassifier target(checks::tiny_convnext(), checks::plain_info("convnext", 16));
+  LoadedExplainer loaded = tiny_explainer(target);
   const auto made = [&](const std::string& spec) { return make_method(spec, {target, &loaded}); };
   const auto none = made("aha:S=2"), one = made("aha:T=1:S=2"), two = made("aha:T=2:S=2"), blurred = made("aha:T=1:blur=1:S=2");
   EXPECT_TRUE(two->meets(*one));
@@ -208,14 +214,7 @@ TEST(Learned, ALongerRefinementMeetsShorterOnesWithTheSameOptions) {
 
 TEST(Learned, CostsTheTargetsPassesItNeeds) {
   ConvNextClassifier target(checks::tiny_convnext(), checks::plain_info("convnext", 16));
-  DecoderOptions options;
-  options.widths = {8, 12};
-  options.scales = {1, 1};
-  options.classes = target.info().classes;
-  options.embedding = options.channels = options.top = options.head = 4;
-  LoadedExplainer loaded;
-  loaded.explainer = std::make_unique<Explainer>(encoder_from_target(target, {"stage.0", "stage.1"}), options);
-  loaded.card.input = target.info().input;
+  LoadedExplainer loaded = tiny_explainer(target);
   const auto cost = [&](const char* encoder, const std::string& spec) {
     loaded.card.encoder.emplace();
     loaded.card.encoder->model = encoder;
