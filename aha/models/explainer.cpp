@@ -37,17 +37,36 @@ Tensor map_from_tap(const Tensor& tap, const std::string& name, int prefix) {
   return map_from_tokens(name == "patch_embed" ? tap : tap.slice(1, prefix), name);
 }
 
-// N of every tap PREFIX.N ("block.3", "stage.1"); nothing if a tap is of another kind.
-std::optional<std::vector<int>> numbers_of(const std::vector<std::string>& taps, std::string_view prefix) {
-  std::vector<int> numbers;
-  for (const auto& tap : taps) {
-    int number = 0;
-    const auto* end = tap.data() + tap.size();
-    if (!tap.starts_with(prefix) || std::from_chars(tap.data() + prefix.size(), end, number).ptr != end)
-      return std::nullopt;
-    numbers.push_back(number);
+// N of PREFIX.N ("block.3", "stage.1"); nothing if the tap is of another kind.
+std::optional<int> number_of(std::string_view tap, std::string_view prefix) {
+  int number = 0;
+  const auto* end = tap.data() + tap.size();
+  if (!tap.starts_with(prefix) || std::from_chars(tap.data() + prefix.size(), end, number).ptr != end) return std::nullopt;
+  return number;
+}
+
+// What the fast transformer shows of itself: block.N and block.N.attention, of which only the class token's row is used. Nothing if a tap is of another kind.
+std::optional<std::vector<FrozenVit::Look>> looks_of(const std::vector<std::string>& taps) {
+  constexpr std::string_view kAttention = ".attention";
+  std::vector<FrozenVit::Look> looks;
+  for (std::string_view tap : taps) {
+    const bool attention = tap.ends_with(kAttention);
+    if (attention) tap.remove_suffix(kAttention.size());
+    const auto block = number_of(tap, "block.");
+    if (!block) return std::nullopt;
+    looks.push_back({*block, attention});
   }
-  return numbers;
+  return looks;
+}
+
+std::optional<std::vector<int>> stages_of(const std::vector<std::string>& taps) {
+  std::vector<int> stages;
+  for (const auto& tap : taps) {
+    const auto stage = number_of(tap, "stage.");
+    if (!stage) return std::nullopt;
+    stages.push_back(*stage);
+  }
+  return stages;
 }
 
 // Libtorch's products and convolutions differ in their last bits with the number of images; the fast engines do not. Each image
@@ -79,13 +98,13 @@ class TapEncoder : public Encoder {
       throw input_error("encoder {}: {} cannot be looked into; give an encoder model instead", info_.name,
                         network_->info().name);
     Taps(wanted_).check(network_->tap_names(), network_->info().name);
-    blocks_ = numbers_of(wanted_, "block.");
-    stages_ = numbers_of(wanted_, "stage.");
+    looks_ = looks_of(wanted_);
+    stages_ = stages_of(wanted_);
   }
 
   std::vector<Tensor> features(const Tensor& pixels) override {
     const torch::NoGradGuard no_grad;
-    const auto found = whole_levels(pixels);
+    const auto found = fast_taps(pixels);
     if (found.empty() && several_on_cpu(pixels)) return each_alone(pixels, [this](const Tensor& one) { return features(one); });
     Taps taps(wanted_);
     if (found.empty()) network_->logits(pixels, &taps);
@@ -101,12 +120,12 @@ class TapEncoder : public Encoder {
   }
 
  private:
-  // What leaves whole blocks or stages comes from the fast engine where there is one; empty = there is none.
-  std::vector<Tensor> whole_levels(const Tensor& pixels) {
+  // From the fast engine where there is one and it shows all that is wanted; else empty.
+  std::vector<Tensor> fast_taps(const Tensor& pixels) {
     const int64_t size = network_->info().input.size;
     if (!pixels.is_cpu() || pixels.size(2) != size || pixels.size(3) != size) return {};
-    if (blocks_)
-      if (auto* vit = dynamic_cast<FrozenVit*>(network_->engine())) return vit->tokens_after(pixels, *blocks_);
+    if (looks_)
+      if (auto* vit = dynamic_cast<FrozenVit*>(network_->engine())) return vit->seen(pixels, *looks_);
     if (stages_)
       if (auto* convnext = dynamic_cast<FrozenConvNext*>(network_->engine()))
         return convnext->features_after(pixels, *stages_);
@@ -115,7 +134,8 @@ class TapEncoder : public Encoder {
 
   std::shared_ptr<Classifier> network_;
   std::vector<std::string> wanted_;
-  std::optional<std::vector<int>> blocks_, stages_;
+  std::optional<std::vector<FrozenVit::Look>> looks_;
+  std::optional<std::vector<int>> stages_;
 };
 
 class VitEncoder : public Encoder {
@@ -138,7 +158,8 @@ class VitEncoder : public Encoder {
     if (!engine && several_on_cpu(pixels)) return each_alone(pixels, [this](const Tensor& one) { return features(one); });
     if (!engine) return network_->intermediate(normalised(pixels, input_), blocks_, info_.normed);
     std::vector<Tensor> maps;
-    for (const Tensor& tokens : engine->tokens_after(pixels, blocks_)) {
+    const std::vector<FrozenVit::Look> looks(blocks_.begin(), blocks_.end());
+    for (const Tensor& tokens : engine->seen(pixels, looks)) {
       const Tensor patches = tokens.slice(1, network_->prefix_tokens());  // (B, N, D)
       maps.push_back(map_from_tokens(info_.normed ? network_->norm(patches) : patches, info_.name));
     }

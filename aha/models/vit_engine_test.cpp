@@ -121,18 +121,25 @@ TEST(Engine, WhatMayNotBeKeptIsComputedAgainToTheSameBits) {
   set_threads(0);
 }
 
-TEST(Engine, TokensAfterBlocksEqualLibtorchsTaps) {
+TEST(Engine, WhatIsSeenInBlocksEqualsLibtorchsTaps) {
   const VitConfig config = dinov3_like();
   Vit network = random_network(config);
   const InputSpec input = input_of(config);
-  FrozenVit engine(frozen_weights_from(network, input), Precision::kF32);
   torch::manual_seed(3);
   const Tensor pixels = torch::rand({3, 3, 32, 32});
-  Taps taps({"block.0", "block.2"});
+  Taps taps({"block.0", "block.2", "block.1.attention", "block.2.attention"});
   network->tokens(normalised(pixels, input), &taps);
-  const auto found = engine.tokens_after(pixels, {0, 2});
-  EXPECT_LT(relative(found[0], taps.at("block.0")), kExact);
-  EXPECT_LT(relative(found[1], taps.at("block.2")), kExact);
+  const auto check = [&](const KernelSet& kernels, double tolerance) {
+    FrozenVit engine(frozen_weights_from(network, input), kernels);
+    const auto found = engine.seen(pixels, {{0}, {2, true}, {2}, {1, true}});
+    EXPECT_LT(relative(found[0], taps.at("block.0")), tolerance);
+    EXPECT_LT(relative(found[1], taps.at("block.2.attention").slice(2, 0, 1)), tolerance);
+    EXPECT_LT(relative(found[2], taps.at("block.2")), tolerance);
+    EXPECT_LT(relative(found[3], taps.at("block.1.attention").slice(2, 0, 1)), tolerance);
+  };
+  check(best_kernel_set(Precision::kF32), kExact);
+  check(reference_kernels(Format::kBf16Pair), kExact);
+  check(reference_kernels(Format::kBf16), 3 * 0x1p-8);  // three blocks, each of a few roundings to eight bits
 }
 
 TEST(Engine, AnEncoderGivesLibtorchsFeatures) {
@@ -169,13 +176,13 @@ TEST(Engine, ATargetGivesItsOwnTokens) {
     return encoder_from_target(target, std::move(levels))->features(pixels);
   };
   // The second level joins two taps, the last block is whole: every token is wanted.
-  const std::vector<std::string> tokens = {"block.0", "block.2+block.1"};
-  const auto expected = features(plain, tokens), found = features(fast, tokens);
-  for (size_t k = 0; k < 2; ++k) {
+  const std::vector<std::string> seen = {"block.0", "block.2+block.1", "block.0+block.2.attention"};
+  const auto expected = features(plain, seen), found = features(fast, seen);
+  for (size_t k = 0; k < 3; ++k) {
     EXPECT_LT(relative(found[k], expected[k]), kExact);
     EXPECT_FALSE(torch::equal(found[k], expected[k])) << "the engine did not run";
   }
-  const std::vector<std::string> inside = {"block.0+block.0.attention"};
+  const std::vector<std::string> inside = {"block.0+block.0.norm1"};
   EXPECT_TRUE(torch::equal(features(fast, inside)[0], features(plain, inside)[0]));
 }
 

@@ -1,5 +1,7 @@
 #include "aha/nn/frozen_vit.h"
 
+#include <numeric>
+
 #include "aha/base/error.h"
 #include "aha/kernels/attention.h"
 #include "aha/kernels/gemm.h"
@@ -45,7 +47,7 @@ struct FrozenVit::Body : FrozenBody {
   int64_t packed_bytes() const override;
 
   // The first `blocks` blocks on all tokens.
-  void run_blocks(Workspace& w, int64_t images, size_t blocks, const std::function<void(int block, const float* x)>& after_block) const;
+  void run_blocks(Workspace& w, int64_t images, size_t blocks, const std::function<void(int block, const Saved& s)>& after_block) const;
 
  private:
   void last_block_forward(Workspace& w, int64_t images, Saved& s) const;
@@ -214,7 +216,7 @@ void FrozenVit::Body::last_block_forward(Workspace& w, int64_t images, Saved& s)
 }
 
 void FrozenVit::Body::run_blocks(Workspace& w, int64_t images, size_t blocks,
-                                 const std::function<void(int block, const float* x)>& after_block) const {
+                                 const std::function<void(int block, const Saved& s)>& after_block) const {
   const KernelSet& k = *kernels;
   const int64_t R = images * tokens, D = width;
   gemm(pixel_kernels(), R, w.patches, patch.forward, StoreWithTable{w.x.data(), D, token_table.data(), tokens});
@@ -230,7 +232,7 @@ void FrozenVit::Body::run_blocks(Workspace& w, int64_t images, size_t blocks,
     layer_norm(k, R, w.x.data(), D, eps, s.xhat2, s.rstd2.data());
     gemm(k, R, s.xhat2, layer.fc1.forward, GeluToActivations{&w.hidden, layer.fc1.bias.data(), w.saving ? &s.gelu_derivative : nullptr});
     gemm(k, R, w.hidden, layer.fc2.forward, AddToRows{w.x.data(), D, layer.fc2.bias.data()});
-    if (after_block) after_block(static_cast<int>(i), w.x.data());
+    if (after_block) after_block(static_cast<int>(i), s);
   }
 }
 
@@ -310,23 +312,51 @@ FrozenVit::FrozenVit(const FrozenVitWeights& weights, Precision precision) : Fro
 
 FrozenVit::FrozenVit(const FrozenVitWeights& weights, const KernelSet& kernels) : FrozenNetwork(std::make_shared<Body>(weights, kernels)) {}
 
-std::vector<Tensor> FrozenVit::tokens_after(const Tensor& pixels, const std::vector<int>& blocks) {
+// One row of a head as floats; `room` is used where they are kept in another form.
+static const float* row_from(const Heads& heads, int64_t image, int64_t head, int64_t token, std::vector<float>& room) {
+  if (heads.format() == Format::kF32) return heads.f32() + heads.offset(image, head) + token * heads.width();
+  for (int64_t c = 0; c < heads.width(); ++c) room[c] = heads.at(image, head, token, c);
+  return room.data();
+}
+
+// (heads, T): softmax of token 0's query with all keys, from the logarithm of its sum.
+static void class_attention(const Saved& s, int64_t image, float* out) {
+  const int64_t H = s.q.heads(), T = s.k.tokens(), d = s.k.width();
+  std::vector<float> query_room(d), key_room(d);
+  for (int64_t h = 0; h < H; ++h) {
+    const float* query = row_from(s.q, image, h, 0, query_room);
+    const float log_sum = s.log_sum_exp.data()[(image * H + h) * T];
+    for (int64_t t = 0; t < T; ++t) {
+      const float* key = row_from(s.k, image, h, t, key_room);
+      out[h * T + t] = std::exp(std::inner_product(query, query + d, key, 0.f) - log_sum);
+    }
+  }
+}
+
+std::vector<Tensor> FrozenVit::seen(const Tensor& pixels, const std::vector<Look>& looks) {
   check_pixels(pixels);
   auto& net = static_cast<Body&>(body());
-  for (int block : blocks)
-    if (block < 0 || block >= static_cast<int>(net.layers.size()))
-      throw input_error("tokens after block {}: this network has blocks 0..{}", block, net.layers.size() - 1);
-  const int64_t T = net.tokens, D = net.width;
+  const int64_t T = net.tokens, D = net.width, H = net.heads;
   std::vector<Tensor> out;
   size_t needed = 0;
-  for (int block : blocks) {
-    out.push_back(torch::empty({pixels.size(0), T, D}));
-    needed = std::max<size_t>(needed, block + 1);
+  for (const Look& look : looks) {
+    if (look.block < 0 || look.block >= static_cast<int>(net.layers.size()))
+      throw input_error("a look into block {}: this network has blocks 0..{}", look.block, net.layers.size() - 1);
+    out.push_back(look.class_attention ? torch::empty({pixels.size(0), H, 1, T}) : torch::empty({pixels.size(0), T, D}));
+    needed = std::max<size_t>(needed, look.block + 1);
   }
-  net.for_chunks(pixels, false, [&](std::unique_ptr<FrozenWorkspace>& w, int64_t first, int64_t n) {
-    net.run_blocks(static_cast<Body::Workspace&>(*w), n, needed, [&](int block, const float* x) {
-      for (size_t i = 0; i < blocks.size(); ++i)
-        if (blocks[i] == block) std::memcpy(out[i].data_ptr<float>() + first * T * D, x, sizeof(float) * n * T * D);
+  net.for_chunks(pixels, false, [&](std::unique_ptr<FrozenWorkspace>& workspace, int64_t first, int64_t n) {
+    auto& w = static_cast<Body::Workspace&>(*workspace);
+    net.run_blocks(w, n, needed, [&](int block, const Saved& s) {
+      for (size_t i = 0; i < looks.size(); ++i) {
+        if (looks[i].block != block) continue;
+        const int64_t count = out[i][0].numel();
+        float* to = out[i].data_ptr<float>() + first * count;
+        if (looks[i].class_attention)
+          for (int64_t b = 0; b < n; ++b) class_attention(s, b, to + b * count);
+        else
+          std::memcpy(to, w.x.data(), sizeof(float) * n * count);
+      }
     });
   });
   return out;

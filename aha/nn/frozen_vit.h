@@ -43,8 +43,13 @@ class FrozenVit : public FrozenNetwork {
   FrozenVit(const FrozenVitWeights& weights, Precision precision);  // on the best kernels of this machine
   FrozenVit(const FrozenVitWeights& weights, const KernelSet& kernels);
 
-  // Tokens after the given blocks (0-based), raw residual stream: each (B, T, D). No gradient.
-  std::vector<Tensor> tokens_after(const Tensor& pixels, const std::vector<int>& blocks);
+  // A look into block `block` (0-based): the raw residual stream behind it, (B, T, D), or how the class token attends in it, (B, heads, 1, T).
+  struct Look {
+    int block = 0;
+    bool class_attention = false;
+  };
+  // One tensor a look. No gradient.
+  std::vector<Tensor> seen(const Tensor& pixels, const std::vector<Look>& looks);
 
  private:
   struct Body;

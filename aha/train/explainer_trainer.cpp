@@ -337,10 +337,18 @@ Fields fields(ExplainerTrainOptions& o) {
       .add("flip", o.flip, "mirror half of the pictures")
       .add("holdout", o.holdout, "pictures kept aside for validation; at most a fifth").range(1, 1e9)
       .add("feature-cache", o.cache_mb, "megabytes for features of pictures; 0 = none").range(0, 1e7)
-      .add("search-pictures", o.search_pictures, "held-out pictures that choose the learning rate of refinement at the end; 0 = keep the paper's").range(0, 1e9);
+      .add("search-pictures", o.search_pictures, "held-out pictures that choose the learning rate of refinement at the end; 0 = keep the paper's").range(0, 1e9)
+      .add("refinement-perturbation-steps", o.refinement_steps, "S of refinement, for the card; 0 = training's").range(0, 4096);
   list.nest("", fields(o.objective));
   list.nest("", fields(o.train));
   return list;
+}
+
+// The card's settings of refinement that are chosen, not found.
+static nlohmann::json chosen_refinement(const ExplainerTrainOptions& options) {
+  nlohmann::json chosen = nlohmann::json::object();
+  if (options.refinement_steps > 0) chosen["S"] = options.refinement_steps;
+  return chosen;
 }
 
 ExplainerReport train_explainer(Classifier& target, Explainer& explainer, const Dataset& data, const ExplainerTrainOptions& options,
@@ -367,7 +375,7 @@ ExplainerReport train_explainer(Classifier& target, Explainer& explainer, const 
   report.train = train(task, options.train, batch, settings, group, context);
 
   if (options.search_pictures > 0) {
-    RefineOptions refinement = refine_options_from_card(own, nlohmann::json::object(), options.objective.tau_final);
+    RefineOptions refinement = refine_options_from_card(own, chosen_refinement(options), options.objective.tau_final);
     refinement.steps = kSearchSteps;
     double best = -2;
     for (const double lr : {1e-4, 3e-4, 1e-3, 3e-3, 1e-2}) {
@@ -391,7 +399,8 @@ void save_trained(Classifier& target, Explainer& explainer, const std::string& d
   card.temperature = options.objective.tau_final;
   ExplainerTrainOptions copy = options;
   card.training = settings_that_decide(fields(copy));
-  if (report.refinement_lr > 0) card.refinement = {{"lr", report.refinement_lr}};
+  card.refinement = chosen_refinement(options);
+  if (report.refinement_lr > 0) card.refinement["lr"] = report.refinement_lr;
   card.provenance = {{"data", data},
                      {"seed", context.seed},
                      {"figures",

@@ -38,6 +38,7 @@ struct ExplainerTrainOptions {
   int64_t holdout = 64;              // pictures kept aside for validation, at most a fifth
   int cache_mb = 1024;               // memory for features; 0 = computed anew each time
   int64_t search_pictures = 16;      // held-out pictures that choose the learning rate of refinement at the end; 0 = none
+  int refinement_steps = 0;          // S of refinement, for the card; 0 = training's. Refinement takes every reference in each step, so it needs fewer ks of each
   TrainOptions train;
 
   ExplainerTrainOptions();           // AdamW, weight decay 1e-3, one cycle up to 1e-3, no moving average

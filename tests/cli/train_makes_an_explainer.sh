@@ -31,6 +31,11 @@ expect 0 explain --target "$FIXTURES/tiny" --explainer whole --refine 1000 --bud
 refuses "already" train $common --max-steps 4 --out whole
 expect 0 train $common --max-steps 4 --out whole --resume
 
+# The card says how refinement is done: 2 steps of 3 references, 2 directions and 3 perturbed pictures, after one forward for the features.
+expect 0 train $common --max-steps 2 --refinement-perturbation-steps 3 --out three
+expect 0 eval --target "$FIXTURES/tiny" --explainer three --data cifar10:sample --limit 2 --methods aha:T=2 --timing-runs 0 --out judged
+says '37 F + 36 B'
+
 # Wrong pairings say what was expected and found.
 refuses "found $FIXTURES/fewer" explain --target "$FIXTURES/fewer" --explainer whole "$FIXTURES/good/a.png"
 expect 0 train $common --max-steps 2 --encoder "$FIXTURES/fewer" --out independent
