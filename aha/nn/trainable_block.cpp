@@ -14,12 +14,6 @@
 namespace aha {
 namespace {
 
-// Images of a chunk.
-int64_t chunk_size(int64_t images, int64_t tokens) {
-  const int64_t most = std::clamp<int64_t>((kChunkRows + tokens / 2) / tokens, 1, 64);
-  return std::clamp<int64_t>((images + kChunksWanted - 1) / kChunksWanted, 1, most);
-}
-
 enum Part { kQkv, kProj, kFc1, kFc2, kParts };
 
 // The products in the form of the kernels, for one direction.
@@ -155,10 +149,7 @@ std::vector<Tensor> TrainableBlock::Impl::plain(at::TensorList weights) const {
   const int64_t D = options.width, F = options.hidden;
   const std::vector<std::vector<int64_t>> shapes = {{D}, {D},    {3 * D, D}, {3 * D}, {D, D}, {D}, {D},
                                                     {D}, {F, D}, {F},        {D, F},  {D},    {D}, {D}};
-  std::vector<Tensor> out;
-  for (size_t i = 0; i < weights.size(); ++i)
-    out.push_back(plain_weight(weights[i], shapes[i], fmt::format("weight {} of a trainable block", i)));
-  return out;
+  return plain_weights(weights, shapes, "a trainable block");
 }
 
 std::array<MasterProduct, kParts> TrainableBlock::Impl::masters(const std::vector<Tensor>& weights) const {
@@ -296,7 +287,7 @@ struct TrainableBlockFunction : torch::autograd::Function<TrainableBlockFunction
                     int64_t queries, State* keep) {
     const Tensor in = x.detach().contiguous();  // (B, T, D)
     const int64_t B = in.size(0), T = in.size(1), D = in.size(2);
-    const int64_t chunk = chunk_size(B, T), chunks = (B + chunk - 1) / chunk;
+    const int64_t chunk = chunk_images(B, T), chunks = (B + chunk - 1) / chunk;
     const auto values = block->plain(weights);
     const auto folded = block->fold(block->masters(values));
     const Packs packs = block->pack(folded, queries == T, false);

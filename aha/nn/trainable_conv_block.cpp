@@ -21,11 +21,6 @@ struct Grid {
   int64_t pixels() const { return height * width; }
 };
 
-int64_t images_of_chunk(const Grid& grid) {
-  const int64_t most = std::clamp<int64_t>((kChunkRows + grid.pixels() / 2) / grid.pixels(), 1, 64);
-  return std::clamp<int64_t>((grid.images + kChunksWanted - 1) / kChunksWanted, 1, most);
-}
-
 // What a chunk of images leaves for the way back.
 struct ConvChunk {
   int64_t rows;
@@ -101,10 +96,7 @@ ConvScratch& TrainableConvBlock::Impl::scratch(int64_t rows) const {
 std::vector<Tensor> TrainableConvBlock::Impl::plain(at::TensorList weights) const {
   const int64_t D = width, F = hidden();
   const std::vector<std::vector<int64_t>> shapes = {{D, 1, 7, 7}, {D}, {D}, {D}, {F, D}, {F}, {D, F}, {D}, {D}};
-  std::vector<Tensor> out;
-  for (size_t i = 0; i < weights.size(); ++i)
-    out.push_back(plain_weight(weights[i], shapes[i], fmt::format("weight {} of a trainable ConvNeXt block", i)));
-  return out;
+  return plain_weights(weights, shapes, "a trainable ConvNeXt block");
 }
 
 MasterProduct TrainableConvBlock::Impl::fc1(const std::vector<Tensor>& w) const {
@@ -143,7 +135,7 @@ struct TrainableConvBlockFunction : torch::autograd::Function<TrainableConvBlock
     const Tensor in = pixel_rows(x);
     const Grid grid{in.size(0), in.size(1), in.size(2)};
     const int64_t D = block->width, F = block->hidden();
-    const int64_t chunk = images_of_chunk(grid), chunks = (grid.images + chunk - 1) / chunk;
+    const int64_t chunk = chunk_images(grid.images, grid.pixels()), chunks = (grid.images + chunk - 1) / chunk;
     const auto values = block->plain(weights);
     const FoldedProduct fc1 = folded(block->fc1(values)), fc2 = folded(block->fc2(values));
     const auto pack1 = PackedWeights::forward(k.format, fc1.weight.data(), F, D),
@@ -194,7 +186,7 @@ struct TrainableConvBlockFunction : torch::autograd::Function<TrainableConvBlock
     const Impl& block = *state.block;
     const KernelSet& k = *block.kernels;
     const Grid& grid = state.grid;
-    const int64_t D = block.width, F = block.hidden(), chunk = images_of_chunk(grid);
+    const int64_t D = block.width, F = block.hidden(), chunk = chunk_images(grid.images, grid.pixels());
     const auto saved = context->get_saved_variables();
     const Tensor in = pixel_rows(saved.back()), dout = pixel_rows(grads[0].to(torch::kFloat32));  // (B, H, W, D)
     const auto values = block.plain(at::TensorList(saved).slice(0, saved.size() - 1));

@@ -23,6 +23,12 @@ Tensor plain_weight(const Tensor& weight, at::IntArrayRef shape, std::string_vie
   return weight.detach().to(torch::kFloat32).contiguous();
 }
 
+std::vector<Tensor> plain_weights(at::TensorList weights, const std::vector<std::vector<int64_t>>& shapes, std::string_view layer) {
+  std::vector<Tensor> out;
+  for (size_t i = 0; i < weights.size(); ++i) out.push_back(plain_weight(weights[i], shapes.at(i), fmt::format("weight {} of {}", i, layer)));
+  return out;
+}
+
 Tensor sum_over_chunks(int64_t chunks, int64_t size,
                        const std::function<void(int64_t chunk, float* sums)>& add) {
   const int64_t partial = std::clamp<int64_t>(chunks, 1, kSums);
@@ -39,6 +45,11 @@ int64_t chunk_rows(int64_t rows, int64_t wanted) {
   const auto needed = static_cast<uint64_t>((rows + kChunkRows - 1) / kChunkRows);
   const int64_t chunks = std::max(wanted, static_cast<int64_t>(std::bit_ceil(needed)));
   return rounded_to_strip(std::max<int64_t>(1, (rows + chunks - 1) / chunks));
+}
+
+int64_t chunk_images(int64_t images, int64_t rows_of_one) {
+  const int64_t most = std::clamp<int64_t>((kChunkRows + rows_of_one / 2) / rows_of_one, 1, 64);
+  return std::clamp<int64_t>((images + kChunksWanted - 1) / kChunksWanted, 1, most);
 }
 
 Activations& kept_operand(OperandRole role, Format format, int64_t rows, int64_t columns) {

@@ -25,8 +25,14 @@ constexpr int64_t kChunkRows = 1040, kChunksWanted = 8;
 // whole strips of rows, so that no tile is in two chunks.
 int64_t chunk_rows(int64_t rows, int64_t wanted);
 
+// Images of a chunk, where one image is so many rows.
+int64_t chunk_images(int64_t images, int64_t rows_of_one);
+
 // The values of a weight as contiguous float32. Input error unless it has this shape and is on the CPU.
 Tensor plain_weight(const Tensor& weight, at::IntArrayRef shape, std::string_view what);
+
+// The same of all weights of a layer, in the order of their shapes; fewer weights than shapes are allowed.
+std::vector<Tensor> plain_weights(at::TensorList weights, const std::vector<std::vector<int64_t>>& shapes, std::string_view layer);
 
 inline const float* floats(const Tensor& tensor) { return tensor.data_ptr<float>(); }
 
