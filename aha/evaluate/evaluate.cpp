@@ -71,14 +71,15 @@ nlohmann::json json_from_references(const std::vector<std::string>& names, const
 
 // What all rows of a store share. Methods and pictures are not among it: a store may grow.
 nlohmann::json shared_settings(const MethodContext& by, const Dataset& data, const Protocol& protocol,
-                               const nlohmann::json& references, const std::string& explainer,
-                               const Context& context) {
+                               const nlohmann::json& references, const Context& context) {
   const auto& info = by.target.info();
   const auto& input = info.input;
   Protocol copy = protocol;
   nlohmann::json rules = json_from_fields(fields(copy));
   rules.erase("summary");
   rules["name"] = protocol.name;
+  nlohmann::json explainer;
+  if (by.explainer) explainer = {{"sha256", by.explainer->card.sha256}, {"refinement", by.explainer->card.refinement}};
   return {{"target",
            {{"name", info.name},
             {"architecture", info.architecture},
@@ -410,9 +411,7 @@ Evaluation evaluate(const MethodContext& explained_by, const Dataset& data, cons
 
   const ReferenceOptions reference_options = reference_options_for(data.name());
   const auto references = json_from_references(protocol.references, reference_options);
-  const auto shared =
-      shared_settings(explained_by, data, protocol, references,
-                      explained_by.explainer ? explained_by.explainer->card.sha256 : "", context);
+  const auto shared = shared_settings(explained_by, data, protocol, references, context);
   make_directories((fs::path(out) / "maps").string());
   RowStore rows(out, shared);
   Evaluator evaluator(explained_by, std::move(methods), data, options, protocol, reference_options, out,

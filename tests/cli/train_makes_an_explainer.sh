@@ -35,6 +35,8 @@ expect 0 train $common --max-steps 4 --out whole --resume
 expect 0 train $common --max-steps 2 --refinement-perturbation-steps 3 --out three
 expect 0 eval --target "$FIXTURES/tiny" --explainer three --data cifar10:sample --limit 2 --methods aha:T=2 --timing-runs 0 --out judged
 says '37 F + 36 B'
+sed -i 's/"S": 3/"S": 4/' three/model.json
+refuses '"S":3' eval --target "$FIXTURES/tiny" --explainer three --data cifar10:sample --limit 2 --methods aha:T=2 --timing-runs 0 --out judged
 
 # Wrong pairings say what was expected and found.
 refuses "found $FIXTURES/fewer" explain --target "$FIXTURES/fewer" --explainer whole "$FIXTURES/good/a.png"
