@@ -13,12 +13,13 @@
 #include "aha/nn/state.h"
 #include "aha/objective/one_thread_each.h"
 #include "aha/objective/refine.h"
+#include "aha/train/random_view.h"
 
 namespace aha {
 namespace {
 
 constexpr int64_t kUsualBatch = 8;
-constexpr uint64_t kFlipPurpose = 0x666c6970;
+constexpr uint64_t kFlipPurpose = 0x666c6970, kViewPurpose = 0x76696577;
 constexpr int kSearchSteps = 3;
 
 // What is computed once a picture: the encoder's features and the target's answer.
@@ -107,7 +108,7 @@ class ExplainerTask : public TrainTask {
   ExplainerTask(Classifier& target, Explainer& explainer, const Dataset& data, const ExplainerTrainOptions& options, int64_t global_batch,
                 WorkerGroup& group, const Context& context)
       : target_(target), explainer_(explainer), data_(data), options_(options), global_batch_(global_batch), group_(group), context_(context),
-        known_(target, explainer, int64_t{options.cache_mb} << 20), statistics_(*explainer.decoder()) {
+        known_(target, explainer, options.view_area < 1 ? 0 : int64_t{options.cache_mb} << 20), statistics_(*explainer.decoder()) {
     HeldOutSplit split = held_out_split(data.size(), options.holdout);
     training_ = std::move(split.training);
     held_out_ = std::move(split.held_out);
@@ -130,7 +131,7 @@ class ExplainerTask : public TrainTask {
     batch.labels = torch::empty({static_cast<int64_t>(batch.indices.size())}, torch::kInt64);
     for (size_t i = 0; i < batch.indices.size(); ++i) {
       const int64_t example = training_[batch.indices[i]];
-      Tensor pixels = input_from_image(data_.image(example), target_.info().input);  // (3, H, W)
+      Tensor pixels = view_of(example, batch.epoch);  // (3, H, W)
       if (flipped(batch.epoch, batch.indices[i])) pixels = pixels.flip(2);
       rows.push_back(pixels);
       batch.labels[static_cast<int64_t>(i)] = data_.label(example);
@@ -208,6 +209,13 @@ class ExplainerTask : public TrainTask {
 
  private:
   double progress(int64_t step) const { return total_steps_ > 1 ? static_cast<double>(step) / static_cast<double>(total_steps_ - 1) : 1; }
+
+  Tensor view_of(int64_t example, int64_t epoch) const {
+    const InputSpec& input = target_.info().input;
+    if (options_.view_area >= 1) return input_from_image(data_.image(example), input);
+    return random_view(data_.image(example), input, options_.view_area,
+                       Rng(context_.seed, stream_id({kViewPurpose, static_cast<uint64_t>(epoch), static_cast<uint64_t>(example)})));
+  }
 
   bool flipped(int64_t epoch, int64_t index) const {
     return options_.flip && Rng(context_.seed, stream_id({kFlipPurpose, static_cast<uint64_t>(epoch)})).uniform_at(static_cast<uint64_t>(index)) < 0.5f;
@@ -335,6 +343,8 @@ Fields fields(ExplainerTrainOptions& o) {
   list.add("class", o.explained, "the class explained").choices({"predicted", "truth"})
       .add("norm-group", o.norm_group, "pictures that share BatchNorm's statistics and a grid").range(1, 4096)
       .add("flip", o.flip, "mirror half of the pictures")
+      .add("view-area", o.view_area, "learn from random squares of at least this share of a picture; 1 = from the picture as the target sees it").range(0.01, 1)
+      .add("learn-embedding", o.learn_embedding, "the class embedding learns; without, it stays as it began, for few pictures a class")
       .add("holdout", o.holdout, "pictures kept aside for validation; at most a fifth").range(1, 1e9)
       .add("feature-cache", o.cache_mb, "megabytes for features of pictures; 0 = none").range(0, 1e7)
       .add("search-pictures", o.search_pictures, "held-out pictures that choose the learning rate of refinement at the end; 0 = keep the paper's").range(0, 1e9)
@@ -361,6 +371,7 @@ ExplainerReport train_explainer(Classifier& target, Explainer& explainer, const 
   ExplainerTask task(target, explainer, data, options, batch, group, context);
   if (task.held_out() == 0) throw input_error("{}: expected at least 5 pictures, found {}", data.name(), data.size());
   for (auto& parameter : explainer.decoder()->parameters()) parameter.requires_grad_(true);
+  explainer.decoder()->class_embed->weight.requires_grad_(options.learn_embedding);
 
   ExplainerReport report;
   report.parameters = parameter_count(*explainer.decoder());

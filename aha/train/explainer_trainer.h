@@ -35,8 +35,10 @@ struct ExplainerTrainOptions {
   std::string explained = "predicted";  // the class explained: predicted, or truth (the label)
   int norm_group = 4;                // pictures that share BatchNorm's statistics and a grid
   bool flip = true;                  // mirror half of the pictures
+  double view_area = 1;              // a random square of at least this share of the picture, another one each epoch (random_view.h); 1 = the target's own crop
+  bool learn_embedding = true;       // false = the class embedding stays as it began: few pictures a class would be learned by heart
   int64_t holdout = 64;              // pictures kept aside for validation, at most a fifth
-  int cache_mb = 1024;               // memory for features; 0 = computed anew each time
+  int cache_mb = 1024;               // memory for features, which random views do not use; 0 = computed anew each time
   int64_t search_pictures = 16;      // held-out pictures that choose the learning rate of refinement at the end; 0 = none
   int refinement_steps = 0;          // S of refinement, for the card; 0 = training's. Refinement takes every reference in each step, so it needs fewer ks of each
   TrainOptions train;

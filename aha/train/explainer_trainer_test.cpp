@@ -119,6 +119,27 @@ TEST(MakeExplainer, SaysWhichTapsATargetHas) {
   }
 }
 
+TEST(ExplainerTrainer, AnEmbeddingThatDoesNotLearnStaysAndViewsChangeTheRun) {
+  PlantedToy target(12);
+  const auto planted = checks::planted_pictures(60, 12, 1);
+  const auto weights_after = [&](double view_area, bool learn) {
+    auto options = quick_options(fresh_path("explainer_views"));
+    options.train.max_steps = 6;
+    options.view_area = view_area;
+    options.learn_embedding = learn;
+    const auto explainer = make_explainer(target, pixel_shape(4), quiet());
+    const Tensor before = explainer->decoder()->class_embed->weight.detach().clone();
+    const auto group = WorkerGroup::from_environment(60);
+    train_explainer(target, *explainer, planted.data, options, {}, *group, quiet());
+    EXPECT_EQ(torch::equal(explainer->decoder()->class_embed->weight, before), !learn);
+    return explainer->decoder()->top->weight.detach().clone();
+  };
+  const Tensor views = weights_after(0.5, false);
+  EXPECT_TRUE(torch::equal(views, weights_after(0.5, false)));
+  EXPECT_FALSE(torch::equal(views, weights_after(1, false)));
+  EXPECT_FALSE(torch::equal(views, weights_after(0.5, true)));
+}
+
 // One run of 40 steps in six epochs, slow enough to be killed, as a program of its own: the tests below start it by this name.
 constexpr const char* kRunOut = "AHA_TEST_EXPLAINER_OUT";
 TEST(ExplainerTrainerRun, DISABLED_OneRun) {
