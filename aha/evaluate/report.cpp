@@ -124,6 +124,15 @@ std::string picture_grid(const Evaluation& e, const std::string& out_folder) {
   return out + "</table></div>\n";
 }
 
+// What the reader should know of the numbers, before them; many are folded, so that the table is seen first.
+std::string remarks(const std::vector<std::string>& warnings) {
+  constexpr size_t kShown = 3;
+  std::string notes;
+  for (const auto& warning : warnings) notes += "<p class=\"note\">" + escaped(warning) + "</p>\n";
+  if (warnings.size() <= kShown) return notes;
+  return fmt::format("<details><summary>{} remarks on these numbers</summary>\n{}</details>\n", warnings.size(), notes);
+}
+
 }  // namespace
 
 std::string report_html(const Evaluation& e, const std::string& out_folder) {
@@ -140,13 +149,13 @@ std::string report_html(const Evaluation& e, const std::string& out_folder) {
       "map.</p>\n",
       escaped(target), escaped(data), kStyle, s.pictures.size(), s.asked, escaped(protocol),
       fmt::join(s.references, ", "));
-  for (const auto& warning : s.warnings) out += "<p class=\"note\">" + escaped(warning) + "</p>\n";
+  out += remarks(s.warnings);
   for (const auto& explained : s.explained) {
     out += fmt::format("<h2>Explaining the {} class</h2>\n", explained == "predicted" ? "predicted" : "true");
     out += metric_table(e, explained);
     out += "<div class=\"wide\">" + curves_svg(e, explained) + "</div>\n";
     if (s.methods.size() > 1)
-      out += "<details open><summary>Each method against its best rival, paired by picture</summary>" +
+      out += "<details><summary>Each method against its best rival, paired by picture</summary>" +
              rival_table(e, explained) + "</details>\n";
     out +=
         "<details><summary>Each reference apart</summary>" + reference_table(e, explained) + "</details>\n";
