@@ -4,13 +4,14 @@
 #include "aha/base/parallel.h"
 #include "aha/cli/command.h"
 #include "aha/cli/target_options.h"
+#include "aha/models/catalog.h"
 
 namespace aha {
 namespace {
 
 struct TrainFlags {
   TargetOptions target;
-  std::string data;
+  std::string data, from;
   int64_t limit = 0, skip = 0;
   ExplainerShape shape;
   ExplainerTrainOptions train;
@@ -20,7 +21,8 @@ Fields fields(TrainFlags& f) {
   Fields list = fields(f.target);
   list.add("data", f.data, "pictures to learn from: cifar10:train, folder:DIR, list:FILE.csv, imagenet:DIR:train")
       .add("limit", f.limit, "at most so many of them; 0 = all").range(0, 1e12)
-      .add("skip", f.skip, "leave out the first so many").range(0, 1e12);
+      .add("skip", f.skip, "leave out the first so many").range(0, 1e12)
+      .add("from", f.from, "a trained explainer of this target to go on from; encoder and shape are its own then");
   list.nest("", fields(f.shape));
   list.nest("", fields(f.train));
   return list;
@@ -34,6 +36,14 @@ nlohmann::json json_from(const ExplainerReport& report, const std::string& out) 
           {"refinement_lr", report.refinement_lr},
           {"seconds", report.train.seconds},
           {"images_per_second", report.train.images_per_second}};
+}
+
+std::unique_ptr<Explainer> explainer_to_go_on_from(const std::string& spec, Classifier& target, const Context& context, std::string& sha256) {
+  LoadedExplainer loaded = load_explainer(spec, &target, context);
+  if (loaded.card.target->sha256 != target.info().sha256)
+    throw input_error("--from {}: expected an explainer of {}, found one of {}", spec, target.info().name, loaded.card.target->name);
+  sha256 = loaded.card.sha256;
+  return std::move(loaded.explainer);
 }
 
 void run_train(TrainFlags& flags, Call& call) {
@@ -51,14 +61,17 @@ void run_train(TrainFlags& flags, Call& call) {
   }
   const auto target = load_target(flags.target, call.context);
   const auto data = slice(open_dataset(flags.data), flags.skip, flags.limit);
-  const auto explainer = make_explainer(*target, flags.shape, call.context);
+  std::string began_with;
+  const auto explainer = flags.from.empty() ? make_explainer(*target, flags.shape, call.context) : explainer_to_go_on_from(flags.from, *target, call.context, began_with);
   nlohmann::json settings = json_from_fields(fields(flags.shape));
   settings["target"] = target->info().sha256;
   settings["data"] = flags.data;
   settings["limit"] = flags.limit;
   settings["skip"] = flags.skip;
-  const auto report = train_explainer(*target, *explainer, *data, flags.train, settings, *group, call.context);
+  settings["from"] = began_with;
+  auto report = train_explainer(*target, *explainer, *data, flags.train, settings, *group, call.context);
   if (!group->leader()) return;
+  report.began_with = began_with;
   save_trained(*target, *explainer, flags.data, flags.train, report, call.context);
   if (call.common.json)
     call.print(json_from(report, out));

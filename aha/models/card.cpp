@@ -17,7 +17,7 @@ using nlohmann::ordered_json;
 
 const std::vector<std::string> kKinds = {"classifier", "encoder", "explainer"};
 const std::vector<std::string> kProvenanceKeys = {"data",    "recipe",  "seed",  "command",
-                                                  "figures", "licence", "source"};
+                                                  "figures", "began_with", "licence", "source"};
 
 std::string text_at(const json& object, const char* key, const std::string& where) {
   const auto found = object.find(key);

@@ -19,7 +19,7 @@ struct ModelCard {
   nlohmann::json network = nlohmann::json::object();
   InputSpec input;
   std::vector<std::string> classes;  // names; empty for an encoder
-  // Keys: data, recipe, seed, command, figures (an object of measured numbers), licence, source.
+  // Keys: data, recipe, seed, command, figures (an object of measured numbers), began_with (sha256 of the weights it was trained on from), licence, source.
   nlohmann::json provenance = nlohmann::json::object();
   std::string sha256;  // of model.safetensors; write_model fills it
 

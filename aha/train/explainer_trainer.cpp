@@ -419,6 +419,7 @@ void save_trained(Classifier& target, Explainer& explainer, const std::string& d
                        {"held_out_insertion", report.train.best.at("insertion")},
                        {"held_out_ins_del", report.train.best.at("ins-del")},
                        {"steps", report.train.steps}}}};
+  if (!report.began_with.empty()) card.provenance["began_with"] = report.began_with;
   save_explainer(options.train.out, explainer, card);
 }
 

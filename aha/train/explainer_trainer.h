@@ -51,6 +51,7 @@ struct ExplainerReport {
   TrainReport train;
   int64_t parameters = 0, train_images = 0, held_out_images = 0;
   double refinement_lr = 0;          // best of the searched ones; 0 = not searched
+  std::string began_with;            // sha256 of the explainer the run went on from, for the card; empty = fresh weights
 };
 
 // On return the explainer holds the best weights, in eval mode. Every worker calls it with the same arguments; context.batch_size is the global batch, 0 = 8.

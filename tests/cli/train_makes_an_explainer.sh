@@ -38,10 +38,18 @@ says '37 F + 36 B'
 sed -i 's/"S": 3/"S": 4/' three/model.json
 refuses '"S":3' eval --target "$FIXTURES/tiny" --explainer three --data cifar10:sample --limit 2 --methods aha:T=2 --timing-runs 0 --out judged
 
+# Another run goes on from an explainer: at a rate of nearly nothing its weights stay, and the card says where they came from.
+expect 0 train $common --max-steps 1 --lr 1e-12 --from whole --out further
+grep -q "\"began_with\": \"$(sha256sum <whole/model.safetensors | cut -d' ' -f1)\"" further/model.json || fail "expected the card to say what the run began with"
+changed=$(cmp -l further/model.safetensors whole/model.safetensors | wc -l)
+[ "$changed" -gt 0 ] && [ "$changed" -lt 1000 ] || fail "expected only BatchNorm's statistics to change, found $changed bytes of $(wc -c <whole/model.safetensors)"
+expect 0 explain --target "$FIXTURES/tiny" --explainer further --out further_maps "$FIXTURES/good/a.png"
+
 # Wrong pairings say what was expected and found.
 refuses "found $FIXTURES/fewer" explain --target "$FIXTURES/fewer" --explainer whole "$FIXTURES/good/a.png"
 expect 0 train $common --max-steps 2 --encoder "$FIXTURES/fewer" --out independent
 expect 0 explain --target "$FIXTURES/tiny" --explainer independent "$FIXTURES/good/a.png"
+refuses "expected an explainer of" train --target "$FIXTURES/fewer" --data cifar10:sample --limit 24 --from independent --out never
 refuses "5 classes" explain --target "$FIXTURES/fewer" --explainer independent "$FIXTURES/good/a.png"
 refuses "32" explain --target "$FIXTURES/larger" --explainer independent "$FIXTURES/good/a.png"
 refuses "expected" explain --target "$FIXTURES/tiny" --explainer "$FIXTURES/tiny" "$FIXTURES/good/a.png"
