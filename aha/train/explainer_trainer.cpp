@@ -19,7 +19,7 @@ namespace aha {
 namespace {
 
 constexpr int64_t kUsualBatch = 8;
-constexpr uint64_t kFlipPurpose = 0x666c6970, kViewPurpose = 0x76696577;
+constexpr uint64_t kFlipPurpose = 0x666c6970, kViewPurpose = 0x76696577, kDropPurpose = 0x64726f70;
 constexpr int kSearchSteps = 3;
 
 // What is computed once a picture: the encoder's features and the target's answer.
@@ -156,8 +156,10 @@ class ExplainerTask : public TrainTask {
     for (int64_t first = 0; first < B; first += n) {
       statistics_.set(before);
       const ObjectiveImages images{pixels.narrow(0, first, n), classes.narrow(0, first, n)};
-      const Tensor maps = explainer_.decode(joined(std::span(pictures).subspan(first, n), H, W), images.classes);  // (n, H, W)
       const int64_t place = group_.rank() * B + first;  // in the global batch
+      Features features = joined(std::span(pictures).subspan(first, n), H, W);
+      if (options_.feature_dropout > 0) drop_channels(features, batch.step, place);
+      const Tensor maps = explainer_.decode(features, images.classes);  // (n, H, W)
       const auto step = draw_step(options_.objective, {context_.seed, batch.step, place / n, place, progress(batch.step)}, n, H, W);
       const auto result = objective(target_, maps, images, step, options_.objective, context_);
       add(out.total, result.loss);
@@ -209,6 +211,21 @@ class ExplainerTask : public TrainTask {
 
  private:
   double progress(int64_t step) const { return total_steps_ > 1 ? static_cast<double>(step) / static_cast<double>(total_steps_ - 1) : 1; }
+
+  // Zeros in place of whole channels, the others grow by as much. Drawn by (step, place of the picture, level) alone.
+  void drop_channels(Features& features, int64_t step, int64_t place) const {
+    const double p = options_.feature_dropout;
+    for (size_t k = 0; k < features.levels.size(); ++k) {
+      Tensor& level = features.levels[k];  // (n, C, h, w)
+      const int64_t n = level.size(0), C = level.size(1);
+      Tensor keep = torch::empty({n, C, 1, 1});
+      for (int64_t i = 0; i < n; ++i) {
+        const Rng rng(context_.seed, stream_id({kDropPurpose, static_cast<uint64_t>(step), static_cast<uint64_t>(place + i), k}));
+        for (int64_t c = 0; c < C; ++c) keep.data_ptr<float>()[i * C + c] = rng.uniform_at(c) < p ? 0.f : static_cast<float>(1 / (1 - p));
+      }
+      level = level * keep.to(level.device());
+    }
+  }
 
   Tensor view_of(int64_t example, int64_t epoch) const {
     const InputSpec& input = target_.info().input;
@@ -344,6 +361,7 @@ Fields fields(ExplainerTrainOptions& o) {
       .add("norm-group", o.norm_group, "pictures that share BatchNorm's statistics and a grid").range(1, 4096)
       .add("flip", o.flip, "mirror half of the pictures")
       .add("view-area", o.view_area, "learn from random squares of at least this share of a picture; 1 = from the picture as the target sees it").range(0.01, 1)
+      .add("feature-dropout", o.feature_dropout, "learn without this share of the encoder's channels, others each time").range(0, 0.95)
       .add("learn-embedding", o.learn_embedding, "the class embedding learns; without, it stays as it began, for few pictures a class")
       .add("holdout", o.holdout, "pictures kept aside for validation; at most a fifth").range(1, 1e9)
       .add("feature-cache", o.cache_mb, "megabytes for features of pictures; 0 = none").range(0, 1e7)

@@ -36,6 +36,7 @@ struct ExplainerTrainOptions {
   int norm_group = 4;                // pictures that share BatchNorm's statistics and a grid
   bool flip = true;                  // mirror half of the pictures
   double view_area = 1;              // a random square of at least this share of the picture, another one each epoch (random_view.h); 1 = the target's own crop
+  double feature_dropout = 0;        // share of the encoder's channels that a picture is learned without, others each time
   bool learn_embedding = true;       // false = the class embedding stays as it began: few pictures a class would be learned by heart
   int64_t holdout = 64;              // pictures kept aside for validation, at most a fifth
   int cache_mb = 1024;               // memory for features, which random views do not use; 0 = computed anew each time

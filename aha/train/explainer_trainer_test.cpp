@@ -119,14 +119,15 @@ TEST(MakeExplainer, SaysWhichTapsATargetHas) {
   }
 }
 
-TEST(ExplainerTrainer, AnEmbeddingThatDoesNotLearnStaysAndViewsChangeTheRun) {
+TEST(ExplainerTrainer, WhatKeepsFewPicturesFromBeingLearnedByHeart) {
   PlantedToy target(12);
   const auto planted = checks::planted_pictures(60, 12, 1);
-  const auto weights_after = [&](double view_area, bool learn) {
+  const auto weights_after = [&](double view_area, bool learn, double dropout = 0) {
     auto options = quick_options(fresh_path("explainer_views"));
     options.train.max_steps = 6;
     options.view_area = view_area;
     options.learn_embedding = learn;
+    options.feature_dropout = dropout;
     const auto explainer = make_explainer(target, pixel_shape(4), quiet());
     const Tensor before = explainer->decoder()->class_embed->weight.detach().clone();
     const auto group = WorkerGroup::from_environment(60);
@@ -138,6 +139,8 @@ TEST(ExplainerTrainer, AnEmbeddingThatDoesNotLearnStaysAndViewsChangeTheRun) {
   EXPECT_TRUE(torch::equal(views, weights_after(0.5, false)));
   EXPECT_FALSE(torch::equal(views, weights_after(1, false)));
   EXPECT_FALSE(torch::equal(views, weights_after(0.5, true)));
+  EXPECT_FALSE(torch::equal(views, weights_after(0.5, false, 0.5)));
+  EXPECT_TRUE(torch::equal(weights_after(0.5, false, 0.5), weights_after(0.5, false, 0.5)));
 }
 
 // One run of 40 steps in six epochs, slow enough to be killed, as a program of its own: the tests below start it by this name.
@@ -159,6 +162,8 @@ TEST(ExplainerTrainerRun, DISABLED_OneRun) {
   options.objective.steps = 4;
   options.objective.grid_low = 3, options.objective.grid_high = 6;
   options.objective.noise = 1;
+  options.view_area = 0.5;
+  options.feature_dropout = 0.2;
   const auto planted = checks::planted_pictures(60, 12, 1);
   Context context = quiet();
   context.threads = 1;
