@@ -188,6 +188,17 @@ Tensor DecoderImpl::forward(const std::vector<Tensor>& levels, const Tensor& cla
   return o.output == "sigmoid" ? torch::sigmoid(map) : map;
 }
 
+void DecoderImpl::become(const DecoderImpl& other) {
+  const torch::NoGradGuard no_grad;
+  const auto copy = [](const std::vector<Tensor>& to, const std::vector<Tensor>& from) {
+    TORCH_CHECK(to.size() == from.size(), "a decoder of other options");
+    for (size_t i = 0; i < to.size(); ++i) to[i].copy_(from[i]);
+  };
+  copy(parameters(), other.parameters());
+  copy(buffers(), other.buffers());
+  kernels_ = other.kernels_;
+}
+
 void DecoderImpl::set_precision(Precision precision) {
   kernels_ = precision == Precision::kBf16 ? &best_kernel_set(precision) : nullptr;
 }

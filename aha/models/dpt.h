@@ -110,6 +110,9 @@ struct DecoderImpl : torch::nn::Cloneable<DecoderImpl> {
   // variance, and the lens of levels as wide as them from the rows themselves.
   void start_embedding_from(const Tensor& rows);
 
+  // Weights, statistics and kernels of another decoder with the same options.
+  void become(const DecoderImpl& other);
+
   // Of the projections. kF32, as it begins: libtorch's products.
   void set_precision(Precision precision);
   void set_kernels(const KernelSet* kernels) { kernels_ = kernels; }  // the same by hand; null = libtorch

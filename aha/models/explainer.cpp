@@ -240,6 +240,27 @@ Features Explainer::features(const Tensor& pixels) {
   return {encoder_->features(pixels), pixels.size(2), pixels.size(3)};
 }
 
+std::shared_ptr<DecoderImpl> Explainer::decoder_copy() {
+  std::shared_ptr<DecoderImpl> copy;
+  {
+    const std::lock_guard lock(spares_->guard);
+    if (!spares_->list.empty()) {
+      copy = std::move(spares_->list.back());
+      spares_->list.pop_back();
+    }
+  }
+  if (copy && copy->top->weight.device() == decoder_->top->weight.device())
+    copy->become(*decoder_);
+  else
+    copy = std::dynamic_pointer_cast<DecoderImpl>(decoder_->clone());
+  copy->eval();
+  return {copy.get(), [copy, spares = spares_](DecoderImpl*) {
+            for (auto& parameter : copy->parameters()) parameter.mutable_grad() = Tensor();
+            const std::lock_guard lock(spares->guard);
+            spares->list.push_back(copy);
+          }};
+}
+
 Tensor Explainer::decode(const Features& features, const Tensor& classes) {
   check_shape(classes, {features.levels.at(0).size(0)}, "classes of the explainer");
   return decoder_->forward(features.levels, classes, features.height, features.width);

@@ -358,5 +358,35 @@ TEST(Explainer, NamesTheTapsThatATargetHas) {
               testing::HasSubstr("patch_embed"));
 }
 
+TEST(Explainer, ACopyOfTheDecoderIsAsNewAfterAnotherWasTrained) {
+  EncoderInfo info;
+  info.name = "tiny";
+  Explainer explainer(encoder_from_vit(tiny_vit(), info, {0, 1}), small_decoder({8, 8}, {2, 1}));
+  explainer.decoder()->eval();
+  const Features features = explainer.features(torch::rand({1, 3, 16, 16}));
+  const Tensor classes = torch::tensor({0}), expected = explainer.decode(features, classes);
+  const DecoderImpl* first = nullptr;
+  {
+    const auto copy = explainer.decoder_copy();
+    first = copy.get();
+    EXPECT_NE(first, explainer.decoder().get());
+    const auto map = [&] { return copy->forward(features.levels, classes, 16, 16); };
+    EXPECT_TRUE(torch::equal(map(), expected));
+    map().sum().backward();
+    const torch::NoGradGuard no_grad;
+    for (auto& parameter : copy->parameters()) parameter.add_(0.5);
+    for (auto& buffer : copy->buffers()) buffer.add_(1);
+    EXPECT_FALSE(torch::equal(map(), expected));
+  }
+  const auto again = explainer.decoder_copy(), another = explainer.decoder_copy();
+  EXPECT_EQ(again.get(), first);
+  EXPECT_NE(another.get(), first);
+  for (const auto& copy : {again, another}) {
+    EXPECT_TRUE(torch::equal(copy->forward(features.levels, classes, 16, 16), expected));
+    EXPECT_FALSE(copy->top->weight.grad().defined());
+  }
+  EXPECT_TRUE(torch::equal(explainer.decode(features, classes), expected));
+}
+
 }  // namespace
 }  // namespace aha

@@ -27,12 +27,11 @@ struct OneImage {
   const Context& context;
   int steps_done = 0;
   double last_loss = std::nan("");
-  std::vector<Tensor> snapshots;  // one of options.snapshots each
+  std::vector<Tensor> snapshots = {};  // one of options.snapshots each
 
   Tensor refined() {
     const Features features = explainer.features(images.pixels);
-    const auto head = std::dynamic_pointer_cast<DecoderImpl>(explainer.decoder()->clone());
-    head->eval();
+    const auto head = explainer.decoder_copy();
     for (auto& parameter : head->parameters()) parameter.requires_grad_(true);
     torch::optim::AdamW optimiser(head->parameters(), torch::optim::AdamWOptions(options.lr).weight_decay(options.weight_decay));
     snapshots.resize(options.snapshots.size());
