@@ -1,14 +1,15 @@
 # aha_module(name [TORCH] [LOOPS] [DEPS modules] [LIBS libraries])
 #
 # The folder aha/<name> becomes the static library aha_<name> of all its .cpp files, and the program <name>_test of
-# all its *_test.cpp files, which ctest knows as <name>. A file called *_avx2.cpp, *_avx512.cpp or *_amx.cpp is
+# all its *_test.cpp files, which ctest knows as <name>. A file called *_avx2.cpp, *_avx512.cpp, *_avx512bf16.cpp or *_amx.cpp is
 # compiled for that instruction set and no other file is. TORCH modules share one precompiled torch header.
 # They are compiled with -O1, half the time of a build, unless they have LOOPS of their own: what counts in the others is libtorch's or kernels/'.
 # (Measured: the soft sort's own loops take the same time either way; the loop that measures the peak takes three times as long at -O1.)
 
 set(AHA_FLAGS_avx2 -mavx2 -mfma -mf16c)
 set(AHA_FLAGS_avx512 ${AHA_FLAGS_avx2} -mavx512f -mavx512bw -mavx512vl -mavx512dq)
-set(AHA_FLAGS_amx ${AHA_FLAGS_avx512} -mavx512bf16 -mamx-tile -mamx-bf16)
+set(AHA_FLAGS_avx512bf16 ${AHA_FLAGS_avx512} -mavx512bf16)
+set(AHA_FLAGS_amx ${AHA_FLAGS_avx512bf16} -mamx-tile -mamx-bf16)
 
 add_library(aha_flags INTERFACE)
 target_include_directories(aha_flags INTERFACE ${CMAKE_SOURCE_DIR})
@@ -49,7 +50,7 @@ function(aha_module name)
   if(tests)
     list(REMOVE_ITEM sources ${tests})
   endif()
-  foreach(isa avx2 avx512 amx)
+  foreach(isa avx2 avx512 avx512bf16 amx)
     file(GLOB isa_sources CONFIGURE_DEPENDS ${folder}/*_${isa}.cpp)
     if(isa_sources)
       set_source_files_properties(${isa_sources} PROPERTIES

@@ -12,6 +12,8 @@ double loop_of(Isa isa, int64_t rounds) {
       return multiply_add_loop_avx2(rounds);
     case Isa::kAvx512:
       return multiply_add_loop_avx512(rounds);
+    case Isa::kAvx512Bf16:
+      return multiply_add_loop_avx512bf16(rounds);
     case Isa::kAmx:
       return multiply_add_loop_amx(rounds);
     case Isa::kReference:

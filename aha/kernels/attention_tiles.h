@@ -1,4 +1,4 @@
-// Attention on bf16 tiles, 32 queries at a time. Scores, weights and their gradients are float32 between the
+// Attention on bf16 operands in tiles, 32 queries at a time; Hardware multiplies them (small_products.h). Scores, weights and their gradients are float32 between the
 // products; a pair splits them again before each product.
 //
 // A right operand is read in pairs of rows ("interleaved"): keys transposed for q k^T, values as they lie for
@@ -10,12 +10,11 @@
 
 #include "aha/kernels/attention.h"
 #include "aha/kernels/elementwise_vector.h"
+#include "aha/kernels/small_products.h"
 #include "aha/kernels/strips.h"
 
 namespace aha {
 namespace {
-
-constexpr int64_t kTileElements = 512;
 
 // 16 rows of 16 dwords, rows stride_bytes apart -> their transpose, contiguous.
 inline void transpose_16x16(const void* from, int64_t stride_bytes, void* to) {
@@ -67,66 +66,6 @@ inline void interleave(const Bf16* x, int64_t tokens, int64_t width, Bf16* tiles
         };
         _mm512_store_si512(tiles + pair * 32, interleaved(half(row), half(row + width)));
       }
-}
-
-// Tiles of one operand of a product. Elements from one tile of 16 rows (columns) to the next, from one step
-// of 32 in depth to the next, from high to low plane.
-struct Tiles {
-  const Bf16* data;
-  int64_t tile, step, row_bytes, plane;
-};
-
-template <class Hardware, int kRows, int kColumns>
-[[gnu::always_inline]] inline void multiply_small_step(const Bf16* a, const Tiles& left, const Bf16* b,
-                                                       const Tiles& right) {
-  Hardware::template load<4>(a, left.row_bytes);
-  Hardware::template load<6>(b, right.row_bytes);
-  Hardware::template multiply_add<0, 4, 6>();
-  if constexpr (kColumns == 2) {
-    Hardware::template load<7>(b + right.tile, right.row_bytes);
-    Hardware::template multiply_add<1, 4, 7>();
-  }
-  if constexpr (kRows == 2) {
-    Hardware::template load<5>(a + left.tile, left.row_bytes);
-    Hardware::template multiply_add<2, 5, 6>();
-    if constexpr (kColumns == 2) Hardware::template multiply_add<3, 5, 7>();
-  }
-}
-
-template <class Hardware, int kPlanes, int kRows, int kColumns>
-inline void multiply_small_block(int64_t steps, const Bf16* a, const Tiles& left, const Bf16* b,
-                                 const Tiles& right, float* c, int64_t c_row) {
-  Hardware::template zero<0>();
-  Hardware::template zero<1>();
-  Hardware::template zero<2>();
-  Hardware::template zero<3>();
-  for (int64_t s = 0; s < steps; ++s, a += left.step, b += right.step) {
-    multiply_small_step<Hardware, kRows, kColumns>(a, left, b, right);
-    if constexpr (kPlanes == 2) {
-      multiply_small_step<Hardware, kRows, kColumns>(a, left, b + right.plane, right);
-      multiply_small_step<Hardware, kRows, kColumns>(a + left.plane, left, b, right);
-    }
-  }
-  Hardware::template store<0>(c, c_row * 4);
-  if constexpr (kColumns == 2) Hardware::template store<1>(c + 16, c_row * 4);
-  if constexpr (kRows == 2) Hardware::template store<2>(c + 16 * c_row, c_row * 4);
-  if constexpr (kRows == 2 && kColumns == 2) Hardware::template store<3>(c + 16 * c_row + 16, c_row * 4);
-}
-
-// c = left right, in tiles of 16 x 16, `steps` steps deep
-template <class Hardware, int kPlanes>
-void multiply_small(int64_t row_tiles, int64_t column_tiles, int64_t steps, const Tiles& left,
-                    const Tiles& right, float* c, int64_t c_row) {
-  for (int64_t m = 0; m < row_tiles; m += 2)
-    for (int64_t n = 0; n < column_tiles; n += 2) {
-      const bool two_rows = m + 1 < row_tiles, two_columns = n + 1 < column_tiles;
-      const auto block = two_rows ? (two_columns ? multiply_small_block<Hardware, kPlanes, 2, 2>
-                                                 : multiply_small_block<Hardware, kPlanes, 2, 1>)
-                                  : (two_columns ? multiply_small_block<Hardware, kPlanes, 1, 2>
-                                                 : multiply_small_block<Hardware, kPlanes, 1, 1>);
-      block(steps, left.data + m * left.tile, left, right.data + n * right.tile, right,
-            c + m * 16 * c_row + n * 16, c_row);
-    }
 }
 
 // Scratch of one thread, all in the second level cache: 0.7 MB for 197 tokens of width 64.

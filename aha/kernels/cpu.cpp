@@ -16,7 +16,7 @@
 namespace aha {
 namespace {
 
-constexpr std::array<std::string_view, 4> kNames = {"ref", "avx2", "avx512", "amx"};
+constexpr std::array<std::string_view, 5> kNames = {"ref", "avx2", "avx512", "avx512bf16", "amx"};
 
 bool has_avx2() {
   __builtin_cpu_init();
@@ -26,6 +26,10 @@ bool has_avx2() {
 bool has_avx512() {
   return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+}
+
+bool has_fast_bf16_dots() {
+  return has_avx512() && __builtin_cpu_supports("avx512bf16") && __builtin_cpu_is("amd");
 }
 
 bool cpuid_has_tiles() {
@@ -78,10 +82,11 @@ bool trial_multiplication() {
 IsaChoice probed() {
   if (!has_avx2()) return {Isa::kReference, "AVX2: not in this CPU"};
   if (!has_avx512()) return {Isa::kAvx2, "AVX-512: not in this CPU"};
-  if (!cpuid_has_tiles()) return {Isa::kAvx512, "AMX: not in this CPU, or hidden by the hypervisor"};
-  if (!system_saves_tiles()) return {Isa::kAvx512, "AMX: the operating system does not save tiles"};
-  if (!kernel_grants_tiles()) return {Isa::kAvx512, "AMX: the kernel refused the permission"};
-  if (!trial_multiplication()) return {Isa::kAvx512, "AMX: the trial multiplication failed"};
+  const Isa without_tiles = has_fast_bf16_dots() ? Isa::kAvx512Bf16 : Isa::kAvx512;
+  if (!cpuid_has_tiles()) return {without_tiles, "AMX: not in this CPU, or hidden by the hypervisor"};
+  if (!system_saves_tiles()) return {without_tiles, "AMX: the operating system does not save tiles"};
+  if (!kernel_grants_tiles()) return {without_tiles, "AMX: the kernel refused the permission"};
+  if (!trial_multiplication()) return {without_tiles, "AMX: the trial multiplication failed"};
   return {Isa::kAmx, "trial multiplication passed"};
 }
 

@@ -35,9 +35,12 @@ struct Entry {
   bool serves_f32, serves_bf16;
 };
 constexpr Entry kPriority[] = {
-    {&kAmxBf16Kernels, false, true},  //
-    {&kAmxExactKernels, true, false}, {&kAvx512Kernels, true, true},
-    {&kAvx2Kernels, true, true},      {&kReference[0], true, true},
+    {&kAmxBf16Kernels, false, true},
+    {&kAmxExactKernels, true, false},
+    {&kAvx512Bf16Kernels, false, true},
+    {&kAvx512Kernels, true, true},
+    {&kAvx2Kernels, true, true},
+    {&kReference[0], true, true},
 };
 
 }  // namespace

@@ -1,8 +1,8 @@
 // All kernels of one instruction set and one number format. A network is written once, over a KernelSet.
 //
 // The members are called through the checked functions of gemm.h, attention.h, layer_norm.h, depthwise.h,
-// convolution.h, elementwise.h and compose.h. Which sets exist, best first, is the list in kernel_set.cpp. All are single-threaded, take
-// any number of rows and give each row the same value wherever it stands.
+// convolution.h, elementwise.h and compose.h. Which sets exist, best first, is the list in kernel_set.cpp.
+// All are single-threaded, take any number of rows and give each row the same value wherever it stands.
 #pragma once
 
 #include <string_view>
@@ -23,7 +23,8 @@ struct KernelSet {
   std::string_view name;
   Isa isa = Isa::kReference;
   Format format = Format::kF32;
-  const KernelSet* exact = nullptr;  // for the few operands that must not be rounded; null = this set is exact
+  const KernelSet* exact =
+      nullptr;  // for the few operands that must not be rounded; null = this set is exact
 
   void (*gemm)(int64_t rows, const Activations& x, const PackedWeights& weights,
                const Epilogue& epilogue) = nullptr;
@@ -47,8 +48,8 @@ inline const KernelSet& exact_set_of(const KernelSet& kernels) {
   return kernels.exact ? *kernels.exact : kernels;
 }
 
-// The best set for this precision at this level or below it. Without tiles, kBf16 gets float32 as well: bf16
-// dot products in vector registers run at half the speed of float32 (105 of 200 GFLOP/s measured).
+// The best set for this precision at this level or below it. Without tiles and without fast bf16 dot products
+// (cpu.h), kBf16 gets float32 as well.
 const KernelSet& kernel_set(Isa isa, Precision precision);
 
 // kernel_set(best_isa(), precision); the choice is logged once, for --verbose.

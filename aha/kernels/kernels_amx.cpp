@@ -1,5 +1,6 @@
+#include "aha/kernels/gemm_tiles.h"
 #include "aha/kernels/kernel_list.h"
-#include "aha/kernels/kernels_tiles.h"
+#include "aha/kernels/kernels_bf16.h"
 #include "aha/kernels/tile_instructions.h"
 
 namespace aha {
@@ -13,8 +14,9 @@ struct Amx : TileInstructions {
 
 }  // namespace
 
-constinit const KernelSet kAmxExactKernels = tile_kernels<Amx, FormBf16Pair<Amx>>("amx exact", Isa::kAmx);
-constinit const KernelSet kAmxBf16Kernels =
-    tile_kernels<Amx, FormBf16<Amx>>("amx bf16", Isa::kAmx, &kAmxExactKernels);
+constinit const KernelSet kAmxExactKernels =
+    bf16_kernels<Amx, FormBf16Pair<Amx>>("amx exact", Isa::kAmx, gemm_tiles<Amx, FormBf16Pair<Amx>>);
+constinit const KernelSet kAmxBf16Kernels = bf16_kernels<Amx, FormBf16<Amx>>(
+    "amx bf16", Isa::kAmx, gemm_tiles<Amx, FormBf16<Amx>>, &kAmxExactKernels);
 
 }  // namespace aha

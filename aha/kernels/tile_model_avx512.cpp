@@ -2,7 +2,8 @@
 
 #include <cstring>
 
-#include "aha/kernels/kernels_tiles.h"
+#include "aha/kernels/gemm_tiles.h"
+#include "aha/kernels/kernels_bf16.h"
 
 namespace aha {
 namespace {
@@ -72,10 +73,10 @@ struct TileModel {
   static void store_vec(float* p, Vec x) { aha::store(p, x); }
 };
 
-constinit const KernelSet kModelledExact =
-    tile_kernels<TileModel, FormBf16Pair<TileModel>>("modelled tiles exact", Isa::kAvx512);
-constinit const KernelSet kModelledBf16 =
-    tile_kernels<TileModel, FormBf16<TileModel>>("modelled tiles bf16", Isa::kAvx512, &kModelledExact);
+constinit const KernelSet kModelledExact = bf16_kernels<TileModel, FormBf16Pair<TileModel>>(
+    "modelled tiles exact", Isa::kAvx512, gemm_tiles<TileModel, FormBf16Pair<TileModel>>);
+constinit const KernelSet kModelledBf16 = bf16_kernels<TileModel, FormBf16<TileModel>>(
+    "modelled tiles bf16", Isa::kAvx512, gemm_tiles<TileModel, FormBf16<TileModel>>, &kModelledExact);
 
 }  // namespace
 

@@ -1,7 +1,7 @@
 // Vectors of float32 for the instruction set a file is compiled for: 16 lanes with AVX-512, 8 with AVX2.
 //
-// Only kernels_avx2.cpp, kernels_avx512.cpp, kernels_amx.cpp and tile_model_avx512.cpp include this and the
-// headers over it. All is in an unnamed namespace: the same function compiled for two instruction sets must
+// Only kernels_avx2.cpp, kernels_avx512.cpp, kernels_avx512bf16.cpp, kernels_amx.cpp and tile_model_avx512.cpp include this
+// and the headers over it. All is in an unnamed namespace: the same function compiled for two instruction sets must
 // stay two functions, or the linker would keep one of them for every CPU.
 #pragma once
 

@@ -1,4 +1,4 @@
-// How far bf16 is from float32 on a real, trained network. Without tiles the tile kernels run on modelled tiles: the same roundings, slowly.
+// How far bf16 is from float32 on a real, trained network: on the machine's own bf16 kernels, where it has any, and on modelled tiles, which round as tiles do and are slow.
 //
 // AHA_AGREEMENT_PHOTOS=1000 AHA_AGREEMENT_GRADIENTS=100 models_test --gtest_filter='Bf16*' prints the figures of docs/decisions/engine.md.
 #include <gtest/gtest.h>
@@ -56,14 +56,24 @@ Tensor pixel_gradient(FrozenVit& engine, const Tensor& pixels, const Tensor& cla
   return torch::autograd::grad({engine.logits(x).gather(1, classes.unsqueeze(1)).sum()}, {x})[0];
 }
 
-TEST(Bf16, AgreesWithFloat32OnATrainedTransformer) {
+struct Bf16Sets : ::testing::TestWithParam<std::string> {
+  // Null where this machine has no such set.
+  const KernelSet* kernels() const {
+    if (GetParam() == "Modelled") return present_isa().isa >= Isa::kAvx512 ? &modelled_tile_kernels(Format::kBf16) : nullptr;
+    const KernelSet& own = kernel_set(present_isa().isa, Precision::kBf16);
+    return own.format == Format::kBf16 ? &own : nullptr;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Bf16, Bf16Sets, ::testing::Values("Own", "Modelled"), [](const auto& info) { return info.param; });
+
+TEST_P(Bf16Sets, AgreeWithFloat32OnATrainedTransformer) {
   const std::string weights = checks::shared_file("weights/vit_tiny_patch16_224_in1k.safetensors");
   if (!fs::is_regular_file(weights)) GTEST_SKIP() << "no real weights at " << weights;
-  if (present_isa().isa < Isa::kAvx512) GTEST_SKIP() << "no tiles here, and no AVX-512 to model them";
+  if (!kernels()) GTEST_SKIP() << "no such kernels on " << describe_cpu();
   const auto loaded = load_classifier("vit_ti_16:" + weights, {}, Context());
   auto& classifier = dynamic_cast<VitClassifier&>(*loaded);
   const auto numbers = frozen_weights_from(classifier.network(), classifier.info().input);
-  FrozenVit exact(numbers, kernel_set(present_isa().isa, Precision::kF32)), fast(numbers, modelled_tile_kernels(Format::kBf16));
+  FrozenVit exact(numbers, kernel_set(present_isa().isa, Precision::kF32)), fast(numbers, *kernels());
 
   const auto files = photos(wanted("AHA_AGREEMENT_PHOTOS", 40));
   ASSERT_FALSE(files.empty());
@@ -91,9 +101,9 @@ TEST(Bf16, AgreesWithFloat32OnATrainedTransformer) {
   }
   const auto n = static_cast<double>(files.size());
   const Tensor cosine = torch::cat(cosines), pixel_cosine = torch::cat(pixel_cosines);
-  std::printf("bf16 against f32 on %.0f photos: the same class %.2f %%, probability off by %.5f on average; of %d photos the cosine of the mask gradients %.5f on "
+  std::printf("%s against f32 on %.0f photos: the same class %.2f %%, probability off by %.5f on average; of %d photos the cosine of the mask gradients %.5f on "
               "average, %.5f at least, of the pixel gradients %.5f and %.5f\n",
-              n, 100 * static_cast<double>(agree) / n, difference / n, static_cast<int>(cosine.size(0)), cosine.mean().item<double>(), cosine.min().item<double>(),
+              std::string(kernels()->name).c_str(), n, 100 * static_cast<double>(agree) / n, difference / n, static_cast<int>(cosine.size(0)), cosine.mean().item<double>(), cosine.min().item<double>(),
               pixel_cosine.mean().item<double>(), pixel_cosine.min().item<double>());
   EXPECT_GE(static_cast<double>(agree), 0.99 * n - 1);  // of a few dozen photos one may stand at the border
   EXPECT_LT(difference / n, 0.005);

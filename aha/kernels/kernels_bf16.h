@@ -1,5 +1,5 @@
-// The kernel set of bf16 tiles, on any Hardware that has them (AMX, or the model): products and attention on
-// tiles, the rest on AVX-512 strips.
+// The kernel set of bf16 operands, on any Hardware that multiplies them (AMX, its model, dot products of
+// pairs): products and attention on it, the rest on AVX-512 strips.
 #pragma once
 
 #include "aha/kernels/attention_tiles.h"
@@ -7,7 +7,6 @@
 #include "aha/kernels/convolution_vector.h"
 #include "aha/kernels/depthwise_vector.h"
 #include "aha/kernels/elementwise_vector.h"
-#include "aha/kernels/gemm_tiles.h"
 #include "aha/kernels/kernel_set.h"
 #include "aha/kernels/layer_norm_vector.h"
 
@@ -15,12 +14,13 @@ namespace aha {
 namespace {
 
 template <class Hardware, class Form>
-constexpr KernelSet tile_kernels(std::string_view name, Isa isa, const KernelSet* exact = nullptr) {
+constexpr KernelSet bf16_kernels(std::string_view name, Isa isa, decltype(KernelSet::gemm) gemm,
+                                 const KernelSet* exact = nullptr) {
   return {.name = name,
           .isa = isa,
           .format = Form::kFormat,
           .exact = exact,
-          .gemm = gemm_tiles<Hardware, Form>,
+          .gemm = gemm,
           .attention_forward = attention_forward_tiles<Hardware, Form>,
           .attention_backward = attention_backward_tiles<Hardware, Form>,
           .layer_norm = layer_norm_strips<Form>,
