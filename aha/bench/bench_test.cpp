@@ -1,8 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstring>
+#include <thread>
 
 #include "aha/base/error.h"
 #include "aha/bench/machine.h"
@@ -68,11 +70,25 @@ TEST(Problems, TheTreesOwnListsAreWellFormed) {
 
 TEST(Timing, EveryPieceRunsAsOftenAsTheOthersAndAtLeastAsOftenAsAsked) {
   int first = 0, second = 0;
-  const auto best = best_ms_each({[&] { ++first; }, [&] { ++second; }}, TimeKind::kWall, {0, 4}, Context{});
+  const auto slowly = [](int& count) {
+    ++count;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  };
+  const auto best = best_ms_each({[&] { slowly(first); }, [&] { slowly(second); }}, TimeKind::kWall, {0, 4}, Context{});
   EXPECT_EQ(first, 4);
   EXPECT_EQ(second, 4);
-  EXPECT_EQ(best.size(), 2u);
-  EXPECT_GE(best[0], 0);
+  ASSERT_EQ(best.size(), 2u);
+  EXPECT_GE(best[0], 2);
+}
+
+TEST(Timing, WhatIsShorterThanTheClockTellsIsCalledUntilItIsNot) {
+  int calls = 0;
+  for (const TimeKind kind : {TimeKind::kThreadCpu, TimeKind::kWall}) {
+    const double ms = best_ms([&] { ++calls; }, kind, {0, 3}, Context{});
+    EXPECT_GT(ms, 0);
+    EXPECT_LT(ms, 0.1);
+  }
+  EXPECT_GT(calls, 1000);
 }
 
 TEST(Timing, MoreWorkTakesLonger) {
@@ -117,7 +133,7 @@ TEST(Peak, EveryLevelOfThisMachineIsFasterThanPlainCode) {
   const Repeats repeats{0.02, 3};
   const double plain = peak_gflops(Isa::kReference, repeats, Context{});
   EXPECT_GT(plain, 0);
-  for (const Isa isa : {Isa::kAvx2, Isa::kAvx512, Isa::kAmx})
+  for (const Isa isa : {Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16, Isa::kAmx})
     if (isa <= present_isa().isa) {
       EXPECT_GT(peak_gflops(isa, repeats, Context{}), 2 * plain) << name_of(isa);
     }

@@ -3,7 +3,8 @@
 // A time is the best of several, so that the first run, which fills caches and pools, never counts. Pieces
 // that are compared run side by side, one round each, so that a busy moment of the machine meets all of them.
 // Single-threaded work is timed by the CPU time of its thread, which leaves out what others took; work of a
-// team by the clock on the wall.
+// team by the clock on the wall. A virtual machine's CPU clock may stand still or go back by microseconds, so
+// one time is that of as many calls as take a millisecond.
 #pragma once
 
 #include <functional>
