@@ -202,6 +202,16 @@ TEST(Files, MissingFolderAndTooLargeFilesSayWhichAndWhy) {
   EXPECT_THAT(message_of([&] { read_file(path, 99); }), HasSubstr("at most 99 bytes, found 100"));
 }
 
+TEST(Files, ASpecWithoutItsFoldersKeepsItsWord) {
+  EXPECT_EQ(without_folders("list:/home/me/fit.csv"), "list:fit.csv");
+  EXPECT_EQ(without_folders("vit_ti_16:../weights/tiny.safetensors"), "vit_ti_16:tiny.safetensors");
+  EXPECT_EQ(without_folders("folder:photos/"), "folder:photos/");
+  EXPECT_EQ(without_folders("/home/me/photos/"), "photos");
+  EXPECT_EQ(without_folders("cifar10:train"), "cifar10:train");
+  EXPECT_EQ(without_folders("cifar10-vit4"), "cifar10-vit4");
+  EXPECT_EQ(without_folders("/"), "/");
+}
+
 TEST(Context, DeviceTextIsParsedStrictly) {
   EXPECT_TRUE(device_from_text("cuda:3").cuda);
   EXPECT_EQ(device_from_text("cuda:3").index, 3);

@@ -122,4 +122,14 @@ std::string sha256_of_bytes(std::span<const std::byte> bytes) {
 
 std::string sha256_of_file(const std::string& path) { return sha256_of_bytes(MappedFile(path).bytes()); }
 
+std::string without_folders(const std::string& spec) {
+  size_t end = spec.find_last_not_of('/');
+  if (end == std::string::npos) return spec;
+  const size_t slash = spec.rfind('/', end);
+  if (slash == std::string::npos) return spec;
+  const size_t colon = spec.find(':');
+  const std::string word = colon < slash ? spec.substr(0, colon + 1) : "";
+  return word + spec.substr(slash + 1, end - slash);
+}
+
 }  // namespace aha

@@ -37,6 +37,9 @@ void write_file_atomically(const std::string& path, const std::function<void(con
 
 void make_directories(const std::string& path);
 
+// A path or `word:path` without its folders, for what is shown to others: list:/home/me/fit.csv -> list:fit.csv
+std::string without_folders(const std::string& spec);
+
 std::string sha256_of_bytes(std::span<const std::byte> bytes);  // 64 hex digits
 std::string sha256_of_file(const std::string& path);
 

@@ -68,12 +68,12 @@ class TrainStep {
     TrainStepTimes t;
     const auto start = Clock::now();
     last_ = start;
-    const Features features = explainer_->features(pixels_);
     Tensor classes;  // (B)
     {
       const torch::NoGradGuard no_grad;
       classes = target_.logits(pixels_).argmax(1);
     }
+    const Features features = explainer_->features(pixels_, classes);
     t.features_ms = lap_ms();
     const Tensor maps = explainer_->decode(features, classes);  // (B, H, W)
     t.decoder_forward_ms = lap_ms();

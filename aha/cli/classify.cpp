@@ -11,7 +11,7 @@ struct ClassifyFlags {
   TargetOptions target;
   int topk = 5;
   std::string data;
-  int64_t limit = 0, skip = 0;
+  SliceOptions slice;
   std::vector<std::string> pictures;
 };
 
@@ -19,8 +19,7 @@ Fields fields(ClassifyFlags& f) {
   return fields(f.target)
       .add("topk", f.topk, "how many classes a picture").range(1, 100000)
       .add("data", f.data, "a data set: print the accuracy on it instead (list:FILE.csv, folder:DIR, imagenet:DIR)")
-      .add("limit", f.limit, "with --data: at most so many examples; 0 = all").range(0, 1e12)
-      .add("skip", f.skip, "with --data: leave out the first so many").range(0, 1e12);
+      .nest("", fields(f.slice));
 }
 
 nlohmann::json json_from(const Classified& one) {
@@ -47,7 +46,7 @@ void run_pictures(const ClassifyFlags& flags, Classifier& target, Call& call) {
 }
 
 void run_accuracy(const ClassifyFlags& flags, Classifier& target, Call& call) {
-  const auto data = slice(open_dataset(flags.data), flags.skip, flags.limit);
+  const auto data = slice(open_dataset(flags.data), flags.slice);
   const Accuracy a = accuracy(target, *data, call.context);
   if (call.common.json)
     call.print({{"target", target.info().name}, {"data", flags.data}, {"images", a.images}, {"top1", a.top1}, {"top5", a.top5},

@@ -10,7 +10,7 @@ Fields fields(CommonOptions& o) {
   return Fields()
       .add("device", o.device, "cpu, cuda or cuda:N; best = CUDA where present")
       .add("threads", o.threads, "worker threads; 0 = all cores").range(0, 1024)
-      .add("precision", o.precision, "f32: exact; bf16: fast where the CPU has tile units").choices({"f32", "bf16"})
+      .add("precision", o.precision, "f32: exact; bf16: fast where the CPU multiplies bf16 (AMX, AMD's AVX512-BF16)").choices({"f32", "bf16"})
       .add("seed", o.seed, "seed of everything random").range(0, 9e15)
       .add("batch-size", o.batch_size, "images a batch; 0 = the command's own choice").range(0, 65536)
       .add("json", o.json, "one JSON document on stdout, nothing else there")

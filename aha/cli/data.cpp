@@ -13,17 +13,14 @@ namespace {
 struct DataFlags {
   std::vector<std::string> words;
   std::string from, out;
-  int64_t limit = 0, skip = 0;
+  SliceOptions slice;  // of an export
 };
 
 Fields fields(DataFlags& f) {
   return Fields()
       .add("from", f.from, "get: take it from this archive or folder instead of the package registry")
       .add("out", f.out, "export: the folder for the pictures")
-      .add("limit", f.limit, "export: at most so many pictures; 0 = all")
-      .range(0, 1e12)
-      .add("skip", f.skip, "export: leave out the first so many")
-      .range(0, 1e12);
+      .nest("", fields(f.slice));
 }
 
 void get(const std::string& name, const DataFlags& flags, Call& call) {
@@ -70,7 +67,7 @@ void info(const std::string& spec, Call& call) {
 // One PNG a picture: NUMBER_CLASS.png
 void export_pictures(const std::string& spec, const DataFlags& flags, Call& call) {
   if (flags.out.empty()) throw input_error("--out: expected a folder for the pictures, found nothing");
-  const auto data = slice(open_dataset(spec), flags.skip, flags.limit);
+  const auto data = slice(open_dataset(spec), flags.slice);
   const auto names = data->class_names();
   make_directories(flags.out);
   auto progress = call.context.progress("export", data->size());
@@ -78,7 +75,7 @@ void export_pictures(const std::string& spec, const DataFlags& flags, Call& call
     call.context.cancel->check();
     const int label = data->label(i);
     const bool named = label >= 0 && label < static_cast<int>(names.size());
-    write_png(fmt::format("{}/{:05}_{}.png", flags.out, flags.skip + i, named ? names[label] : std::to_string(label)),
+    write_png(fmt::format("{}/{:05}_{}.png", flags.out, flags.slice.skip + flags.slice.every * i, named ? names[label] : std::to_string(label)),
               data->image(i));
     progress.advance();
   }

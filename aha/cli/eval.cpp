@@ -12,7 +12,7 @@ struct EvalFlags {
   TargetOptions target;
   EvaluateOptions evaluate;
   std::string explainer, data, out;
-  int64_t limit = 0, skip = 0;
+  SliceOptions slice;
 };
 
 Fields fields(EvalFlags& f) {
@@ -20,10 +20,7 @@ Fields fields(EvalFlags& f) {
       .nest("", fields(f.evaluate))
       .add("explainer", f.explainer, kExplainerHelp)
       .add("data", f.data, "a data set: list:FILE.csv, folder:DIR, imagenet:DIR, cifar10:sample")
-      .add("limit", f.limit, "at most so many pictures; 0 = all")
-      .range(0, 1e12)
-      .add("skip", f.skip, "leave out the first so many")
-      .range(0, 1e12)
+      .nest("", fields(f.slice))
       .add("out", f.out, "folder of the results; the same call continues there");
 }
 
@@ -35,7 +32,7 @@ void run(const EvalFlags& flags, Call& call) {
   if (flags.out.empty()) throw input_error("--out: expected a folder for the results, found nothing");
   const auto target = load_target(flags.target, call.context);
   auto explainer = explainer_for(flags.explainer, *target, call.context);
-  const auto data = slice(open_dataset(flags.data), flags.skip, flags.limit);
+  const auto data = slice(open_dataset(flags.data), flags.slice);
   Evaluation evaluation = evaluate({*target, explainer ? &*explainer : nullptr}, *data,
                                    flags.evaluate, flags.out, call.context);
   evaluation.settings["version"] = AHA_VERSION;

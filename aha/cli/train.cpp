@@ -12,7 +12,7 @@ namespace {
 struct TrainFlags {
   TargetOptions target;
   std::string data, from;
-  int64_t limit = 0, skip = 0;
+  SliceOptions slice;
   ExplainerShape shape;
   ExplainerTrainOptions train;
 };
@@ -20,9 +20,8 @@ struct TrainFlags {
 Fields fields(TrainFlags& f) {
   Fields list = fields(f.target);
   list.add("data", f.data, "pictures to learn from: cifar10:train, folder:DIR, list:FILE.csv, imagenet:DIR:train")
-      .add("limit", f.limit, "at most so many of them; 0 = all").range(0, 1e12)
-      .add("skip", f.skip, "leave out the first so many").range(0, 1e12)
-      .add("from", f.from, "a trained explainer of this target to go on from; encoder and shape are its own then");
+      .nest("", fields(f.slice))
+      .add("from", f.from, "a trained explainer of this target to go on from; encoder and shape are its own then, a --prior is added");
   list.nest("", fields(f.shape));
   list.nest("", fields(f.train));
   return list;
@@ -38,12 +37,14 @@ nlohmann::json json_from(const ExplainerReport& report, const std::string& out) 
           {"images_per_second", report.train.images_per_second}};
 }
 
-std::unique_ptr<Explainer> explainer_to_go_on_from(const std::string& spec, Classifier& target, const Context& context, std::string& sha256) {
-  LoadedExplainer loaded = load_explainer(spec, &target, context);
+// Fresh, with an empty card, or the one to go on from.
+LoadedExplainer first_explainer(const TrainFlags& flags, Classifier& target, const Context& context) {
+  if (flags.from.empty()) return {make_explainer(target, flags.shape, context), {}};
+  LoadedExplainer loaded = load_explainer(flags.from, &target, context);
   if (loaded.card.target->sha256 != target.info().sha256)
-    throw input_error("--from {}: expected an explainer of {}, found one of {}", spec, target.info().name, loaded.card.target->name);
-  sha256 = loaded.card.sha256;
-  return std::move(loaded.explainer);
+    throw input_error("--from {}: expected an explainer of {}, found one of {}", flags.from, target.info().name, loaded.card.target->name);
+  if (flags.shape.prior != "none") loaded.explainer->add_prior(flags.shape.prior, flags.shape.prior_weight);
+  return loaded;
 }
 
 void run_train(TrainFlags& flags, Call& call) {
@@ -60,19 +61,17 @@ void run_train(TrainFlags& flags, Call& call) {
     start_compute(call.context);
   }
   const auto target = load_target(flags.target, call.context);
-  const auto data = slice(open_dataset(flags.data), flags.skip, flags.limit);
-  std::string began_with;
-  const auto explainer = flags.from.empty() ? make_explainer(*target, flags.shape, call.context) : explainer_to_go_on_from(flags.from, *target, call.context, began_with);
+  const auto data = slice(open_dataset(flags.data), flags.slice);
+  const LoadedExplainer first = first_explainer(flags, *target, call.context);
   nlohmann::json settings = json_from_fields(fields(flags.shape));
   settings["target"] = target->info().sha256;
   settings["data"] = flags.data;
-  settings["limit"] = flags.limit;
-  settings["skip"] = flags.skip;
-  settings["from"] = began_with;
-  auto report = train_explainer(*target, *explainer, *data, flags.train, settings, *group, call.context);
+  settings.update(json_from_fields(fields(flags.slice)));
+  settings["from"] = first.card.sha256;
+  auto report = train_explainer(*target, *first.explainer, *data, flags.train, settings, *group, call.context);
   if (!group->leader()) return;
-  report.began_with = began_with;
-  save_trained(*target, *explainer, flags.data, flags.train, report, call.context);
+  report.began_with = first.card.sha256;
+  save_trained(*target, *first.explainer, flags.data, flags.train, report, call.context);
   if (call.common.json)
     call.print(json_from(report, out));
   else

@@ -50,15 +50,25 @@ TEST(Dataset, ListPathsAreRelativeToTheFileAndHeaderIsSkipped) {
   EXPECT_THAT(message_of([&] { open_dataset("list:" + folder + "/bad.csv"); }), HasSubstr("bad.csv:2: expected path,label"));
 }
 
-TEST(Dataset, SliceKeepsIndicesAndRefusesWhatIsNotThere) {
+TEST(Dataset, SliceTakesEveryNthAndRefusesWhatIsNotThere) {
   const std::string folder = fresh_folder("data_slice");
   std::string list;
   for (int i = 0; i < 5; ++i) list += "x" + std::to_string(i) + ".png," + std::to_string(i) + "\n";
   write_file_atomically(folder + "/l.csv", list);
-  const auto part = slice(open_dataset("list:" + folder + "/l.csv"), 2, 2);
-  ASSERT_EQ(part->size(), 2);
-  EXPECT_EQ(part->label(0), 2);
-  EXPECT_THAT(message_of([&] { slice(open_dataset("list:" + folder + "/l.csv"), 5, 1); }), HasSubstr("has 5 examples"));
+  const auto labels_of = [&](const SliceOptions& options) {
+    const auto part = slice(open_dataset("list:" + folder + "/l.csv"), options);
+    std::vector<int> labels;
+    for (int64_t i = 0; i < part->size(); ++i) labels.push_back(part->label(i));
+    return labels;
+  };
+  EXPECT_EQ(labels_of({}), (std::vector{0, 1, 2, 3, 4}));
+  EXPECT_EQ(labels_of({.skip = 2, .limit = 2}), (std::vector{2, 3}));
+  EXPECT_EQ(labels_of({.every = 2}), (std::vector{0, 2, 4}));
+  EXPECT_EQ(labels_of({.skip = 1, .every = 2}), (std::vector{1, 3}));
+  EXPECT_EQ(labels_of({.every = 2, .limit = 2}), (std::vector{0, 2}));
+  EXPECT_EQ(labels_of({.every = 100}), (std::vector{0}));
+  EXPECT_THAT(message_of([&] { labels_of({.skip = 5, .limit = 1}); }), HasSubstr("has 5 examples"));
+  EXPECT_THAT(message_of([&] { labels_of({.every = 0}); }), HasSubstr("--every 0"));
 }
 
 TEST(Dataset, UnknownKindsAreNamedWithWhatThereIs) {

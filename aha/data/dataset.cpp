@@ -96,18 +96,20 @@ std::unique_ptr<Dataset> open_list(const std::string& spec, const std::string& f
 
 class SlicedDataset : public Dataset {
  public:
-  SlicedDataset(std::unique_ptr<Dataset> whole, int64_t skip, int64_t count)
-      : whole_(std::move(whole)), skip_(skip), count_(count) {}
+  SlicedDataset(std::unique_ptr<Dataset> whole, int64_t skip, int64_t every, int64_t count)
+      : whole_(std::move(whole)), skip_(skip), every_(every), count_(count) {}
   std::string name() const override { return whole_->name(); }
   int64_t size() const override { return count_; }
-  Image image(int64_t index) const override { return whole_->image(skip_ + index); }
-  int label(int64_t index) const override { return whole_->label(skip_ + index); }
-  std::string id(int64_t index) const override { return whole_->id(skip_ + index); }
+  Image image(int64_t index) const override { return whole_->image(at(index)); }
+  int label(int64_t index) const override { return whole_->label(at(index)); }
+  std::string id(int64_t index) const override { return whole_->id(at(index)); }
   std::vector<std::string> class_names() const override { return whole_->class_names(); }
 
  private:
+  int64_t at(int64_t index) const { return skip_ + every_ * index; }
+
   std::unique_ptr<Dataset> whole_;
-  int64_t skip_, count_;
+  int64_t skip_, every_, count_;
 };
 
 }  // namespace
@@ -127,12 +129,22 @@ std::unique_ptr<Dataset> open_dataset(const std::string& spec) {
   throw unknown_name_error("data set", spec, kinds);
 }
 
-std::unique_ptr<Dataset> slice(std::unique_ptr<Dataset> whole, int64_t skip, int64_t limit) {
-  if (skip < 0 || limit < 0 || skip >= whole->size())
-    throw input_error("--skip {} --limit {}: the data set has {} examples", skip, limit, whole->size());
-  if (skip == 0 && (limit == 0 || limit >= whole->size())) return whole;
-  const int64_t left = whole->size() - skip, count = limit == 0 ? left : std::min(limit, left);
-  return std::make_unique<SlicedDataset>(std::move(whole), skip, count);
+Fields fields(SliceOptions& o) {
+  return Fields()
+      .add("limit", o.limit, "at most so many pictures of --data; 0 = all")
+      .range(0, 1e12)
+      .add("skip", o.skip, "leave out the first so many")
+      .range(0, 1e12)
+      .add("every", o.every, "of the others only every so many-th: 10 = a tenth, spread over all of a sorted list")
+      .range(1, 1e12);
+}
+
+std::unique_ptr<Dataset> slice(std::unique_ptr<Dataset> whole, const SliceOptions& o) {
+  if (o.skip < 0 || o.limit < 0 || o.every < 1 || o.skip >= whole->size())
+    throw input_error("--skip {} --every {} --limit {}: the data set has {} examples", o.skip, o.every, o.limit, whole->size());
+  const int64_t left = (whole->size() - o.skip + o.every - 1) / o.every, count = o.limit == 0 ? left : std::min(o.limit, left);
+  if (count == whole->size()) return whole;
+  return std::make_unique<SlicedDataset>(std::move(whole), o.skip, o.every, count);
 }
 
 std::vector<std::string> picture_files(const std::vector<std::string>& files_and_folders) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "aha/base/context.h"
+#include "aha/base/options.h"
 #include "aha/image/image.h"
 
 namespace aha {
@@ -30,8 +31,12 @@ class Dataset {
 
 std::unique_ptr<Dataset> open_dataset(const std::string& spec);
 
-// The examples skip, skip+1, ... of another data set, `limit` of them at most (0 = all).
-std::unique_ptr<Dataset> slice(std::unique_ptr<Dataset> whole, int64_t skip, int64_t limit);
+// The examples skip, skip + every, skip + 2 every, ... of another data set, `limit` of them at most. Lists are often sorted by class: their first examples are few classes, every n-th are all.
+struct SliceOptions {
+  int64_t skip = 0, every = 1, limit = 0;  // limit 0 = all
+};
+Fields fields(SliceOptions& options);
+std::unique_ptr<Dataset> slice(std::unique_ptr<Dataset> whole, const SliceOptions& options);
 
 // Files as they are; folders become the pictures in them, sorted, sub-folders too. Picture = an extension torchvision accepts and this program decodes.
 std::vector<std::string> picture_files(const std::vector<std::string>& files_and_folders);

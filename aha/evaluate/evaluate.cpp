@@ -69,6 +69,15 @@ nlohmann::json json_from_references(const std::vector<std::string>& names, const
   return out;
 }
 
+// What the maps of an explainer depend on; null = there is none.
+nlohmann::json explainer_settings(const MethodContext& by) {
+  if (!by.explainer) return nullptr;
+  nlohmann::json explainer = {{"sha256", by.explainer->card.sha256}, {"refinement", by.explainer->card.refinement}};
+  const auto& decoder = by.explainer->explainer->decoder()->options;
+  if (decoder.prior != "none") explainer["prior"] = {{"name", decoder.prior}, {"weight", decoder.prior_weight}};
+  return explainer;
+}
+
 // What all rows of a store share. Methods and pictures are not among it: a store may grow.
 nlohmann::json shared_settings(const MethodContext& by, const Dataset& data, const Protocol& protocol,
                                const nlohmann::json& references, const Context& context) {
@@ -78,8 +87,6 @@ nlohmann::json shared_settings(const MethodContext& by, const Dataset& data, con
   nlohmann::json rules = json_from_fields(fields(copy));
   rules.erase("summary");
   rules["name"] = protocol.name;
-  nlohmann::json explainer;
-  if (by.explainer) explainer = {{"sha256", by.explainer->card.sha256}, {"refinement", by.explainer->card.refinement}};
   return {{"target",
            {{"name", info.name},
             {"architecture", info.architecture},
@@ -91,7 +98,6 @@ nlohmann::json shared_settings(const MethodContext& by, const Dataset& data, con
             {"crop", input.crop},
             {"mean", input.mean},
             {"std", input.std}}},
-          {"explainer", explainer},
           {"data", data.name()},
           {"protocol", rules},
           {"references", references},
@@ -276,7 +282,8 @@ class Evaluator {
       Row row{batch.id[b], options_.methods[m],
               explained,   classes[static_cast<int64_t>(i)].item<int64_t>(),
               "ok",        0,
-              {},          {}};
+              {},          {},
+              methods_[m]->learned()};
       if (!map.isfinite().all().item<bool>())
         row.state = "not finite";
       else if ((map == map[0][0]).all().item<bool>())
@@ -347,6 +354,7 @@ class Evaluator {
         while (runs < options_.timing_runs && total < kTimingSeconds) total += once(runs++ % pixels.size(0));
         timing = {total / runs, runs};
       }
+      timing.learned = methods_[m]->learned();
       rows_.add(options_.methods[m], timing);
     }
   }
@@ -414,6 +422,8 @@ Evaluation evaluate(const MethodContext& explained_by, const Dataset& data, cons
   const auto shared = shared_settings(explained_by, data, protocol, references, context);
   make_directories((fs::path(out) / "maps").string());
   RowStore rows(out, shared);
+  const auto explainer = explainer_settings(explained_by);
+  if (std::any_of(methods.begin(), methods.end(), [](const auto& method) { return method->learned(); })) rows.take_explainer(explainer);
   Evaluator evaluator(explained_by, std::move(methods), data, options, protocol, reference_options, out,
                       context, rows);
   evaluator.run();
@@ -432,6 +442,7 @@ Evaluation evaluate(const MethodContext& explained_by, const Dataset& data, cons
   Evaluation result;
   result.summary = summarise(rows, wanted);
   result.settings = shared;
+  result.settings["explainer"] = explainer;
   result.settings["class"] = options.explained;
   result.settings["methods"] = options.methods;
   result.settings["threads"] = threads();

@@ -2,8 +2,8 @@
 //
 // A picture is preprocessed once; its clean and fully replaced versions are asked once; then every method
 // explains it and every map is swept under every reference (metrics/sweep.h). Rows are kept on disk as they
-// are found (row_store.h): the same call continues, more methods or pictures extend it, other settings are
-// refused. All random numbers depend on the seed and the picture's name, so that neither the batch size nor
+// are found (row_store.h): the same call continues, more methods or pictures extend it, another explainer leaves the rows of
+// other methods, other settings are refused. All random numbers depend on the seed and the picture's name, so that neither the batch size nor
 // an interruption changes a figure.
 #pragma once
 

@@ -103,6 +103,38 @@ TEST(RowStore, RefusesOtherSettingsAndForeignFiles) {
   EXPECT_THROW(RowStore(folder, {{"seed", 1}}), Error);
 }
 
+TEST(RowStore, AnotherExplainerLeavesTheRowsOfOtherMethods) {
+  const auto folder = fresh_path("evaluate_explainers");
+  const auto learned_row = [] {
+    Row row = flat_row("0", "aha", 0.1, 0.7);
+    row.learned = true;
+    return row;
+  };
+  {
+    RowStore store(folder, {{"seed", 1}});
+    store.take_explainer({{"sha256", "one"}});
+    store.add({flat_row("0", "chefer", 0.2, 0.6), learned_row()});
+    store.add("chefer", Timing{0.5, 3});
+    store.add("aha", Timing{0.5, 3, true});
+  }
+  {
+    RowStore store(folder, {{"seed", 1}});
+    store.take_explainer({{"sha256", "one"}});
+    EXPECT_EQ(store.size(), 2u);
+    store.take_explainer({{"sha256", "two"}});
+    EXPECT_EQ(store.size(), 1u);
+    EXPECT_NE(store.find("0", "chefer", "predicted"), nullptr);
+    EXPECT_NE(store.timing("chefer"), nullptr);
+    EXPECT_EQ(store.timing("aha"), nullptr);
+    store.add({learned_row()});
+  }
+  // The rows of the second are kept, and going back to the first forgets them.
+  RowStore store(folder, {{"seed", 1}});
+  EXPECT_EQ(store.size(), 2u);
+  store.take_explainer({{"sha256", "one"}});
+  EXPECT_EQ(store.size(), 1u);
+}
+
 TEST(Summary, MeansAreOverThePicturesThatEveryMethodExplained) {
   const auto folder = fresh_path("evaluate_common");
   RowStore store(folder, {});

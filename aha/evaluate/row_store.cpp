@@ -20,6 +20,8 @@ std::string first_difference(const nlohmann::json& found, const nlohmann::json& 
       return fmt::format("{}: {} there, {} here", key,
                          found.contains(key) ? printable(found[key].dump()) : "nothing",
                          printable(value.dump()));
+  for (const auto& [key, value] : found.items())
+    if (!wanted.contains(key)) return fmt::format("{}: {} there, nothing here", key, printable(value.dump()));
   return "settings";
 }
 
@@ -36,14 +38,16 @@ nlohmann::json json_from_row(const Row& row) {
   for (const auto& [reference, c] : row.curves)
     curves[reference] = {
         {"top", c.top}, {"bottom", c.bottom}, {"top_hits", c.top_hits}, {"bottom_hits", c.bottom_hits}};
-  return {{"picture", row.picture},   {"method", row.method},    {"explained", row.explained},
-          {"class", row.class_index}, {"state", row.state},      {"ties", row.tie_rate},
-          {"curves", curves},         {"replaced", row.replaced}};
+  nlohmann::json json = {{"picture", row.picture},   {"method", row.method},    {"explained", row.explained},
+                         {"class", row.class_index}, {"state", row.state},      {"ties", row.tie_rate},
+                         {"curves", curves},         {"replaced", row.replaced}};
+  if (row.learned) json["learned"] = true;
+  return json;
 }
 
 Row row_from_json(const nlohmann::json& j) {
   Row row{j.at("picture"), j.at("method"), j.at("explained"), j.at("class"), j.at("state"), j.at("ties"), {},
-          j.at("replaced")};
+          j.at("replaced"), j.value("learned", false)};
   for (const auto& [reference, c] : j.at("curves").items())
     row.curves[reference] = {c.at("top"), c.at("bottom"), c.at("top_hits"), c.at("bottom_hits")};
   return row;
@@ -73,7 +77,10 @@ void RowStore::read(const nlohmann::json& settings) {
               "{}: holds an evaluation with other settings ({}); expected the same settings or another --out",
               path_, first_difference(json.at("settings"), settings));
       } else if (json.contains("timing")) {
-        timings_[json.at("timing")] = {json.at("seconds"), json.at("runs")};
+        timings_[json.at("timing")] = {json.at("seconds"), json.at("runs"), json.value("learned", false)};
+      } else if (json.contains("explainer")) {
+        forget_learned();
+        explainer_ = json.at("explainer");
       } else {
         Row row = row_from_json(json);
         rows_[{row.picture, row.method, row.explained}] = std::move(row);
@@ -86,6 +93,20 @@ void RowStore::read(const nlohmann::json& settings) {
   if (whole == 0) throw input_error("{}: expected the rows of an evaluation, found no whole line", path_);
   if (whole < text.size()) fs::resize_file(path_, whole);
   spdlog::info("{}: continues with {} rows", path_, rows_.size());
+}
+
+void RowStore::forget_learned() {
+  std::erase_if(rows_, [](const auto& item) { return item.second.learned; });
+  std::erase_if(timings_, [](const auto& item) { return item.second.learned; });
+}
+
+void RowStore::take_explainer(const nlohmann::json& explainer) {
+  if (explainer == explainer_) return;
+  const size_t before = rows_.size();
+  forget_learned();
+  if (rows_.size() < before) spdlog::info("{}: another explainer; its {} rows are made again", path_, before - rows_.size());
+  append(nlohmann::json{{"explainer", explainer}}.dump() + "\n");
+  explainer_ = explainer;
 }
 
 const Row* RowStore::find(const std::string& picture, const std::string& method,
@@ -117,8 +138,9 @@ void RowStore::add(std::vector<Row> rows) {
 }
 
 void RowStore::add(const std::string& method, const Timing& timing) {
-  append(nlohmann::json{{"timing", method}, {"seconds", timing.seconds}, {"runs", timing.runs}}.dump() +
-         "\n");
+  nlohmann::json json = {{"timing", method}, {"seconds", timing.seconds}, {"runs", timing.runs}};
+  if (timing.learned) json["learned"] = true;
+  append(json.dump() + "\n");
   timings_[method] = timing;
 }
 

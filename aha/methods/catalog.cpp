@@ -6,7 +6,7 @@
 #include "aha/base/rng.h"
 #include "aha/methods/map_shape.h"
 #include "aha/methods/records.h"
-#include "aha/methods/target_gradient.h"
+#include "aha/models/target_gradient.h"
 
 namespace aha {
 namespace {
@@ -17,6 +17,7 @@ class BlurredMethod : public Method {
       : inner_(std::move(inner)), sigma_px_(sigma_px) {}
   void prepare(const MethodContext& context) override { inner_->prepare(context); }
   MethodCost cost() const override { return inner_->cost(); }
+  bool learned() const override { return inner_->learned(); }
   Tensor maps(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t> streams,
               const Context& context) override {
     return blurred_maps(inner_->maps(pixels, classes, streams, context), sigma_px_);

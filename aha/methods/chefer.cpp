@@ -1,32 +1,25 @@
 // chefer: generic attention attribution; relevance grows by relu(mean over heads of gradient * attention)
 // block after block. One forward and one backward; the bar on real ViTs.
-#include "aha/methods/attention_maps.h"
 #include "aha/methods/map_shape.h"
 #include "aha/methods/records.h"
-#include "aha/methods/target_gradient.h"
+#include "aha/models/chefer.h"
 
 namespace aha {
 namespace {
 
 class Chefer : public Method {
  public:
-  void prepare(const MethodContext& context) override {
-    target_ = &context.target;
-    taps_ = attention_taps(*target_);
-  }
+  void prepare(const MethodContext& context) override { target_ = &context.target; }
 
   MethodCost cost() const override { return {1, 1}; }
 
   Tensor maps(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
               const Context&) override {
-    const auto tapped = tapped_gradients(*target_, pixels, classes, taps_);
-    const auto patches = chefer_patches(tapped.values, tapped.gradients, target_->prefix_tokens());
-    return enlarged(grid_from_patches(patches), pixels.size(2), pixels.size(3));
+    return enlarged(grid_from_patches(chefer_values(*target_, pixels, classes)), pixels.size(2), pixels.size(3));
   }
 
  private:
   Classifier* target_ = nullptr;
-  std::vector<std::string> taps_;
 };
 
 }  // namespace

@@ -64,10 +64,14 @@ class Learned : public Method {
     return all;
   }
 
+  bool learned() const override { return true; }
+
   MethodCost cost() const override {
     const auto passes = static_cast<double>(options_.steps * options_.grids * 2 * options_.objective.steps) *
                         static_cast<double>(options_.objective.references.size());
-    return {passes + (sees_target_ ? 1 : 0), passes};
+    // Features are a forward, a prior one of its own and a way back.
+    const bool prior = explainer_->decoder()->options.prior != "none";
+    return {passes + (sees_target_ ? 1 : 0) + (prior ? 1 : 0), passes + (prior ? 1 : 0)};
   }
 
  private:

@@ -4,10 +4,10 @@
 // and queries; the map is the sum of e_l over the last `layers` blocks. It is the one method here that needs
 // more of the target than logits and taps: its final norm and head on tokens of earlier blocks.
 #include "aha/base/error.h"
-#include "aha/methods/attention_maps.h"
+#include "aha/models/attention_maps.h"
 #include "aha/methods/map_shape.h"
 #include "aha/methods/records.h"
-#include "aha/methods/target_gradient.h"
+#include "aha/models/target_gradient.h"
 #include "aha/models/vit.h"
 
 namespace aha {

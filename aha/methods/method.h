@@ -51,6 +51,9 @@ class Method {
 
   virtual MethodCost cost() const = 0;
 
+  // Whether its maps are those of the context's explainer.
+  virtual bool learned() const { return false; }
+
   // Some methods meet others on the way to their own map: a blurred map is a plain one's, smoothed, and a refinement of five steps
   // passes the one of three. `meets` says whether this method meets the other's map.
   virtual bool meets(const Method&) const { return false; }

@@ -3,7 +3,7 @@
 #include "aha/methods/rise.h"
 
 #include "aha/methods/records.h"
-#include "aha/methods/target_gradient.h"
+#include "aha/models/target_gradient.h"
 
 namespace aha {
 namespace {

@@ -496,7 +496,7 @@ LoadedExplainer load_explainer(const std::string& spec, Classifier* target, cons
       throw input_error("{}: expected the encoder {} with sha256 {}, found {}", spec, part.model,
                         part.sha256.substr(0, 12), encoder->info().sha256.substr(0, 12));
   }
-  loaded.explainer = std::make_unique<Explainer>(encoder, config_from_card<DecoderOptions>(card, where));
+  loaded.explainer = std::make_unique<Explainer>(encoder, config_from_card<DecoderOptions>(card, where), target);
   auto& decoder = loaded.explainer->decoder();
   load_state(*decoder, read_model_weights(*directory, card), spec);
   freeze(*decoder);

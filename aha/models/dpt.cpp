@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "aha/base/error.h"
+#include "aha/models/prior.h"
 #include "aha/nn/feature_maps.h"
 #include "aha/nn/row_products.h"
 #include "aha/nn/trainable_linear.h"
@@ -71,6 +72,8 @@ Fields fields(DecoderOptions& o) {
   list.add("lens", o.lens, "a channel a level: token times class");
   list.add("output", o.output, "activation of the map").choices({"none", "sigmoid"});
   list.add("padding", o.padding, "of 3x3 convolutions").choices({"zeros", "replicate"});
+  list.add("prior", o.prior, "a map of the target's own to begin from").choices(kPriors);
+  list.add("prior_weight", o.prior_weight, "what the prior is multiplied by").range(0, 1e6);
   return list;
 }
 
@@ -156,7 +159,7 @@ Tensor DecoderImpl::seen(size_t k, const Tensor& x, const Tensor& e) {
   return y + found * linear->weight.select(1, D + o.embedding);
 }
 
-Tensor DecoderImpl::forward(const std::vector<Tensor>& levels, const Tensor& classes, int64_t H, int64_t W) {
+Tensor DecoderImpl::forward(const std::vector<Tensor>& levels, const Tensor& classes, int64_t H, int64_t W, const Tensor& prior) {
   const auto& o = options;
   if (levels.size() != o.widths.size())
     throw input_error("decoder: expected {} levels, found {}", o.widths.size(), levels.size());
@@ -184,7 +187,11 @@ Tensor DecoderImpl::forward(const std::vector<Tensor>& levels, const Tensor& cla
     const auto w = k > 0 ? pyramid[k - 1].size(3) : p.size(3) * o.last_up;
     p = resized_to(p, h, w, true);
   }
-  const auto map = resized_to(head(convolved(*top, p)), H, W, false).squeeze(1);  // (B, H, W)
+  auto map = resized_to(head(convolved(*top, p)), H, W, false).squeeze(1);  // (B, H, W)
+  if (o.prior != "none") {
+    check_shape(prior, {B, H, W}, "prior of the decoder");
+    map = map + o.prior_weight * prior;
+  }
   return o.output == "sigmoid" ? torch::sigmoid(map) : map;
 }
 
@@ -207,6 +214,12 @@ Tensor DecoderImpl::product(const Tensor& x, const Tensor& weight, const Tensor&
   if (kernels_ && trainable_linear_fits(x, weight)) return trainable_linear(*kernels_, x, weight, bias);
   if (by_rows(x)) return linear_by_rows(exact(), x, weight, bias);
   return at::linear(x, weight, bias.defined() ? c10::optional<Tensor>(bias) : c10::nullopt);
+}
+
+void DecoderImpl::start_from_prior() {
+  const torch::NoGradGuard no_grad;
+  head->out->weight.zero_();
+  head->out->bias.zero_();
 }
 
 void DecoderImpl::start_embedding_from(const Tensor& rows) {

@@ -7,6 +7,7 @@
 //   p   = up(out(rcu2(f_last)))                     deepest first, then for each finer level
 //   p   = up(out_k(rcu2_k(p + rcu1_k(f_k))))        `up` goes to the size of the next finer map
 //   map = head(top(p))                              refinement head, then bilinear to H x W
+//   map = map + prior_weight prior                  where there is one (models/prior.h)
 //
 //   rcu(x)  = x + conv2(relu(conv1(relu(x))))
 //   head(x) = out(gelu(bn2(conv(gelu(bn1(pw(dw(x))))))))
@@ -52,6 +53,8 @@ struct DecoderOptions {
   bool lens = false;
   std::string output = "none";    // none = unbounded, sigmoid
   std::string padding = "zeros";  // of 3x3 convolutions: zeros, replicate
+  std::string prior = "none";     // a map of the target's own to begin from (models/prior.h)
+  double prior_weight = 25;       // near the range of scores that training ends with, 20 to 60
 };
 Fields fields(DecoderOptions& options);
 
@@ -104,7 +107,11 @@ struct DecoderImpl : torch::nn::Cloneable<DecoderImpl> {
   void reset() override;
 
   // levels: (B, widths[k], h_k, w_k), finest first; classes (B) int64 -> (B, H, W)
-  Tensor forward(const std::vector<Tensor>& levels, const Tensor& classes, int64_t H, int64_t W);
+  // prior (B, H, W), where the options have one.
+  Tensor forward(const std::vector<Tensor>& levels, const Tensor& classes, int64_t H, int64_t W, const Tensor& prior = {});
+
+  // Zeros the last layer: the map is the prior alone.
+  void start_from_prior();
 
   // Begins the class embedding from rows (C, embedding), such as the target's own last layer, scaled to unit
   // variance, and the lens of levels as wide as them from the rows themselves.

@@ -5,6 +5,7 @@
 
 #include "aha/base/error.h"
 #include "aha/models/convnext_engine.h"
+#include "aha/models/prior.h"
 #include "aha/models/vit_encoder.h"
 #include "aha/models/vit_engine.h"
 
@@ -120,7 +121,8 @@ class TapEncoder : public Encoder {
   }
 
  private:
-  // From the fast engine where there is one and it shows all that is wanted; else empty.
+  // From the fast engine where there is one and it shows all that is wanted; else empty. ViT-Ti/16, two threads, ms an image of 8 and alone: tokens and all
+  // attention rows 11.5 and 19.7, tokens alone 10.1 and 19.1; through libtorch, image by image, 38.9 and 27.6.
   std::vector<Tensor> fast_taps(const Tensor& pixels) {
     const int64_t size = network_->info().input.size;
     if (!pixels.is_cpu() || pixels.size(2) != size || pixels.size(3) != size) return {};
@@ -228,16 +230,27 @@ std::vector<int> widths_of(Encoder& encoder, int image_size) {
   return widths;
 }
 
-Explainer::Explainer(std::shared_ptr<Encoder> encoder, DecoderOptions options)
-    : encoder_(std::move(encoder)), decoder_(std::move(options)) {
+Explainer::Explainer(std::shared_ptr<Encoder> encoder, DecoderOptions options, Classifier* target)
+    : encoder_(std::move(encoder)), target_(target), decoder_(std::move(options)) {
   if (encoder_->info().levels.size() != decoder_->options.widths.size())
     throw input_error("explainer: the encoder gives {} levels, the decoder expects {}",
                       encoder_->info().levels.size(), decoder_->options.widths.size());
+  add_prior(decoder_->options.prior, decoder_->options.prior_weight);
 }
 
-Features Explainer::features(const Tensor& pixels) {
+void Explainer::add_prior(const std::string& name, double weight) {
+  if (name != "none" && !target_) throw input_error("explainer: its prior ({}) is a map of the target; give the target it was trained for", name);
+  if (target_) check_prior(name, *target_);
+  decoder_->options.prior = name;
+  decoder_->options.prior_weight = weight;
+}
+
+Features Explainer::features(const Tensor& pixels, const Tensor& classes) {
   check_shape(pixels, {-1, 3, -1, -1}, "pixels of the explainer");
-  return {encoder_->features(pixels), pixels.size(2), pixels.size(3)};
+  Features found{encoder_->features(pixels), pixels.size(2), pixels.size(3), {}};
+  const auto& prior = decoder_->options.prior;
+  if (prior != "none") found.prior = prior_map(prior, *target_, pixels, classes);
+  return found;
 }
 
 std::shared_ptr<DecoderImpl> Explainer::decoder_copy() {
@@ -263,7 +276,7 @@ std::shared_ptr<DecoderImpl> Explainer::decoder_copy() {
 
 Tensor Explainer::decode(const Features& features, const Tensor& classes) {
   check_shape(classes, {features.levels.at(0).size(0)}, "classes of the explainer");
-  return decoder_->forward(features.levels, classes, features.height, features.width);
+  return decoder_->forward(features.levels, classes, features.height, features.width, features.prior);
 }
 
 }  // namespace aha

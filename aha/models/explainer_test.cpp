@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "aha/models/attention_maps.h"
 #include "aha/models/convnext.h"
+#include "aha/models/target_gradient.h"
 #include "aha/models/testing.h"
 #include "aha/models/testing_checks.h"
 #include "aha/models/vit_encoder.h"
@@ -301,7 +303,7 @@ TEST(Explainer, LooksAtTheTargetsOwnTokensAndAttention) {
 
   Explainer explainer(std::move(encoder), small_decoder({10, 8, 8}, {2, 1, -2}));
   explainer.decoder()->eval();
-  const auto features = explainer.features(pixels);
+  const auto features = explainer.features(pixels, torch::tensor({0, 2}));
   const auto map = explainer.decode(features, torch::tensor({0, 2}));
   EXPECT_EQ(map.sizes(), (std::vector<int64_t>{2, 8, 8}));
   EXPECT_TRUE(map.equal(explainer.map(pixels, torch::tensor({0, 2}))));
@@ -352,6 +354,39 @@ TEST(Decoder, HasTheSameGradientsWithAndWithoutOneDnn) {
   }
 }
 
+TEST(Explainer, BeginsAsTheOrderOfItsPrior) {
+  VitClassifier target(tiny_vit(), info_of(8));
+  auto options = small_decoder({8, 8}, {2, 1});
+  options.prior = "chefer";
+  options.prior_weight = 6;
+  Explainer explainer(encoder_from_target(target, {"block.0", "block.1"}), options, &target);
+  explainer.decoder()->eval();
+  const auto pixels = golden_input({2, 3, 8, 8}).abs(), classes = torch::tensor({0, 2});
+  const Tensor decoded = explainer.map(pixels, classes);
+
+  explainer.decoder()->start_from_prior();
+  const Tensor map = explainer.map(pixels, classes);
+  const auto tapped = tapped_gradients(target, pixels, classes, attention_taps(target));
+  const auto patches = chefer_patches(tapped.values, tapped.gradients, target.prefix_tokens());  // (2, 4)
+  for (int b = 0; b < 2; ++b) {
+    // The corners of a 2 x 2 grid enlarged to 8 x 8 are its values: thirds, as there are four patches.
+    const auto corners = torch::stack({map[b][0][0], map[b][0][7], map[b][7][0], map[b][7][7]});
+    EXPECT_TRUE(corners.argsort().equal(patches[b].argsort()));
+    EXPECT_TRUE(std::get<0>(corners.sort()).allclose(torch::tensor({0.f, 2.f, 4.f, 6.f})));
+  }
+  EXPECT_FALSE(map.equal(decoded));  // the decoder's share was not nothing
+  EXPECT_TRUE(map.narrow(0, 1, 1).equal(explainer.map(pixels.narrow(0, 1, 1), classes.narrow(0, 1, 1))));
+}
+
+TEST(Explainer, SaysWhatItsPriorNeeds) {
+  VitClassifier target(tiny_vit(), info_of(8));
+  ConvNextClassifier other(tiny_convnext(), info_of(16));
+  auto options = small_decoder({8}, {1});
+  options.prior = "chefer";
+  EXPECT_THAT(message_of([&] { Explainer(encoder_from_target(target, {"block.0"}), options); }), testing::HasSubstr("give the target"));
+  EXPECT_THAT(message_of([&] { Explainer(encoder_from_target(target, {"block.0"}), options, &other); }), testing::HasSubstr("expected a target with attention"));
+}
+
 TEST(Explainer, NamesTheTapsThatATargetHas) {
   VitClassifier target(tiny_vit(), info_of(8));
   EXPECT_THAT(message_of([&] { encoder_from_target(target, {"stage.0"}); }),
@@ -363,8 +398,9 @@ TEST(Explainer, ACopyOfTheDecoderIsAsNewAfterAnotherWasTrained) {
   info.name = "tiny";
   Explainer explainer(encoder_from_vit(tiny_vit(), info, {0, 1}), small_decoder({8, 8}, {2, 1}));
   explainer.decoder()->eval();
-  const Features features = explainer.features(torch::rand({1, 3, 16, 16}));
-  const Tensor classes = torch::tensor({0}), expected = explainer.decode(features, classes);
+  const Tensor classes = torch::tensor({0});
+  const Features features = explainer.features(torch::rand({1, 3, 16, 16}), classes);
+  const Tensor expected = explainer.decode(features, classes);
   const DecoderImpl* first = nullptr;
   {
     const auto copy = explainer.decoder_copy();

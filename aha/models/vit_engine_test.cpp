@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "aha/base/parallel.h"
+#include "aha/models/chefer.h"
 #include "aha/models/vit_encoder.h"
 #include "aha/nn/state.h"
 #include "aha/testing/gradient.h"
@@ -184,6 +185,24 @@ TEST(Engine, ATargetGivesItsOwnTokens) {
   }
   const std::vector<std::string> inside = {"block.0+block.0.norm1"};
   EXPECT_TRUE(torch::equal(features(fast, inside)[0], features(plain, inside)[0]));
+}
+
+TEST_P(EngineOf, RelevanceIsCheferOfTheTaps) {
+  Vit network = random_network(config());
+  ClassifierInfo info;
+  info.name = "small";
+  info.input = input_of(config());
+  VitClassifier plain(network, info), fast(network, info, Precision::kF32);
+  torch::manual_seed(9);
+  const int64_t size = info.input.size, patches = size * size / 64;
+  const Tensor pixels = torch::rand({5, 3, size, size}), classes = torch::tensor({0, 2, 1, 2, 0});
+  const Tensor expected = chefer_values(plain, pixels, classes), found = chefer_values(fast, pixels, classes);
+  EXPECT_EQ(found.sizes(), (std::vector<int64_t>{5, patches}));
+  EXPECT_GT(expected.std().item<double>(), 0);
+  EXPECT_LT(relative(found, expected), kExact);
+  EXPECT_FALSE(torch::equal(found, expected)) << "the engine did not run";
+  EXPECT_TRUE(torch::equal(found.narrow(0, 3, 1), chefer_values(fast, pixels.narrow(0, 3, 1), classes.narrow(0, 3, 1))));
+  EXPECT_GT(relative(chefer_values(fast, pixels, (classes + 1) % 3), found), 1e-3);
 }
 
 TEST(Engine, PerturbedProbabilitiesAndTheirGradientEqualTheLongWay) {

@@ -4,10 +4,12 @@
 
 #include "aha/base/error.h"
 #include "aha/kernels/attention.h"
+#include "aha/kernels/elementwise.h"
 #include "aha/kernels/gemm.h"
 #include "aha/kernels/layer_norm.h"
 #include "aha/kernels/rope.h"
 #include "aha/nn/frozen_body.h"
+#include "aha/nn/row_products.h"
 
 namespace aha {
 namespace {
@@ -49,9 +51,13 @@ struct FrozenVit::Body : FrozenBody {
   // The first `blocks` blocks on all tokens.
   void run_blocks(Workspace& w, int64_t images, size_t blocks, const std::function<void(int block, const Saved& s)>& after_block) const;
 
+  // Who only wants to see the gradient that reaches each attention, last block first, ends there.
+  using AtAttention = std::function<void(const Saved& s, const Heads& dout)>;
+  void way_back(Workspace& w, int64_t images, const AtAttention& at_attention) const;
+
  private:
   void last_block_forward(Workspace& w, int64_t images, Saved& s) const;
-  void last_block_backward(Workspace& w, int64_t images) const;
+  void last_block_backward(Workspace& w, int64_t images, const AtAttention& at_attention) const;
 };
 
 struct FrozenVit::Body::Workspace : FrozenWorkspace {
@@ -251,7 +257,7 @@ void FrozenVit::Body::forward(FrozenWorkspace& workspace, int64_t images) const 
   }
 }
 
-void FrozenVit::Body::last_block_backward(Workspace& w, int64_t images) const {
+void FrozenVit::Body::last_block_backward(Workspace& w, int64_t images, const AtAttention& at_attention) const {
   const KernelSet& k = *kernels;
   const Layer& layer = layers.back();
   const Saved& s = w.last;
@@ -260,6 +266,7 @@ void FrozenVit::Body::last_block_backward(Workspace& w, int64_t images) const {
   gemm(k, Rc, w.hidden, layer.fc1.backward, StoreRows{w.rows.data(), D});
   layer_norm_backward(k, Rc, {w.rows.data(), D, &s.xhat2, s.rstd2.data(), w.dxc.data(), D, &w.narrow});
   gemm(k, Rc, w.narrow, layer.proj.backward, StoreHeads{{&w.dout_last, nullptr, nullptr}});
+  if (at_attention) at_attention(s, w.dout_last);
   attention_backward(k, {&s.q, &s.k, &s.v, images},
                      {&w.dout_last, s.log_sum_exp.data(), &w.dq_last, 0, &w.dkv_last, 0, &w.dkv_last, D});
   gemm(k, Rc, w.dq_last, layer.q.backward, StoreRows{w.rows.data(), D});
@@ -271,8 +278,7 @@ void FrozenVit::Body::last_block_backward(Workspace& w, int64_t images) const {
   layer_norm_backward(k, R, {w.rows.data(), D, &s.xhat1, s.rstd1.data(), w.x.data(), D, &w.narrow});
 }
 
-void FrozenVit::Body::backward(FrozenWorkspace& workspace, int64_t images) const {
-  auto& w = static_cast<Workspace&>(workspace);
+void FrozenVit::Body::way_back(Workspace& w, int64_t images, const AtAttention& at_attention) const {
   const KernelSet& k = *kernels;
   const int64_t R = images * tokens, C = class_tokens, Rc = images * C, D = width;
   for (int64_t b = 0; b < images; ++b)
@@ -284,7 +290,7 @@ void FrozenVit::Body::backward(FrozenWorkspace& workspace, int64_t images) const
   }
   for (int64_t r = 0; r < Rc; ++r)
     for (int64_t d = 0; d < D; ++d) w.narrow.set(r, d, w.dxc[r * D + d]);
-  last_block_backward(w, images);
+  last_block_backward(w, images, at_attention);
   for (size_t i = layers.size() - 1; i-- > 0;) {
     const Layer& layer = layers[i];
     const Saved& s = w.saved[i];
@@ -292,12 +298,18 @@ void FrozenVit::Body::backward(FrozenWorkspace& workspace, int64_t images) const
     gemm(k, R, w.hidden, layer.fc1.backward, StoreRows{w.rows.data(), D});
     layer_norm_backward(k, R, {w.rows.data(), D, &s.xhat2, s.rstd2.data(), w.x.data(), D, &w.narrow});
     gemm(k, R, w.narrow, layer.proj.backward, StoreHeads{{&w.dout, nullptr, nullptr}});
+    if (at_attention) at_attention(s, w.dout);
+    if (at_attention && i == 0) return;
     attention_backward(k, {&s.q, &s.k, &s.v, images},
                        {&w.dout, s.log_sum_exp.data(), &w.dqkv, 0, &w.dqkv, D, &w.dqkv, 2 * D});
     gemm(k, R, w.dqkv, layer.qkv.backward, StoreRows{w.rows.data(), D});
     layer_norm_backward(k, R, {w.rows.data(), D, &s.xhat1, s.rstd1.data(), w.x.data(), D, &w.narrow});
   }
   gemm(k, R, w.narrow, patch.backward, StoreRows{w.dpatches.data(), rounded_to_strip(geometry.columns())});
+}
+
+void FrozenVit::Body::backward(FrozenWorkspace& w, int64_t images) const {
+  way_back(static_cast<Workspace&>(w), images, nullptr);
 }
 
 int64_t FrozenVit::Body::packed_bytes() const {
@@ -331,6 +343,53 @@ static void class_attention(const Saved& s, int64_t image, float* out) {
       out[h * T + t] = std::exp(std::inner_product(query, query + d, key, 0.f) - log_sum);
     }
   }
+}
+
+// (tokens, width), contiguous.
+static Tensor matrix_from(const Heads& heads, int64_t image, int64_t head) {
+  Tensor out = torch::empty({heads.tokens(), heads.width()});
+  std::vector<float> room(heads.width());
+  for (int64_t t = 0; t < heads.tokens(); ++t)
+    std::copy_n(row_from(heads, image, head, t, room), heads.width(), out.data_ptr<float>() + t * heads.width());
+  return out;
+}
+
+// row += row C of one block: `row` (T) has only the class tokens so far where the queries are these alone.
+static void add_relevance(const KernelSet& kernels, const Saved& s, const Heads& dout, int64_t image, float* row) {
+  const int64_t H = s.q.heads(), Q = s.q.tokens(), T = s.k.tokens();
+  std::vector<float> products(Q * T, 0.f);  // sum over heads of P * dP
+  for (int64_t h = 0; h < H; ++h) {
+    Tensor P = linear_by_rows(kernels, matrix_from(s.q, image, h), matrix_from(s.k, image, h)).contiguous();  // (Q, T)
+    softmax_rows(kernels, Q, T, P.data_ptr<float>(), T, nullptr);
+    const Tensor dP = linear_by_rows(kernels, matrix_from(dout, image, h), matrix_from(s.v, image, h)).contiguous();
+    const float *p = P.data_ptr<float>(), *d = dP.data_ptr<float>();
+    for (int64_t i = 0; i < Q * T; ++i) products[i] += p[i] * d[i];
+  }
+  std::vector<float> sum(row, row + T);
+  for (int64_t q = 0; q < Q; ++q)
+    for (int64_t t = 0; t < T; ++t) sum[t] += row[q] * std::max(0.f, products[q * T + t] / static_cast<float>(H));
+  std::ranges::copy(sum, row);
+}
+
+Tensor FrozenVit::relevance(const Tensor& pixels, const Tensor& classes) {
+  check_pixels(pixels);
+  check_shape(classes, {pixels.size(0)}, "classes");
+  auto& net = static_cast<Body&>(body());
+  if (net.classes == 0) throw input_error("relevance: this network is an encoder without a head");
+  net.prepare_backward();
+  const int64_t T = net.tokens;
+  const Tensor wanted = torch::one_hot(classes.to(torch::kCPU, torch::kInt64), net.classes).to(torch::kFloat32);  // (B, C)
+  Tensor out = torch::zeros({pixels.size(0), T});
+  out.select(1, 0).fill_(1);
+  net.for_chunks(pixels, true, [&](std::unique_ptr<FrozenWorkspace>& workspace, int64_t first, int64_t n) {
+    auto& w = static_cast<Body::Workspace&>(*workspace);
+    net.forward(w, n);
+    std::copy_n(wanted.data_ptr<float>() + first * net.classes, n * net.classes, w.dlogits.data());
+    net.way_back(w, n, [&](const Saved& s, const Heads& dout) {
+      for (int64_t b = 0; b < n; ++b) add_relevance(net.pixel_kernels(), s, dout, b, out.data_ptr<float>() + (first + b) * T);
+    });
+  });
+  return out;
 }
 
 std::vector<Tensor> FrozenVit::seen(const Tensor& pixels, const std::vector<Look>& looks) {

@@ -51,6 +51,10 @@ class FrozenVit : public FrozenNetwork {
   // One tensor a look. No gradient.
   std::vector<Tensor> seen(const Tensor& pixels, const std::vector<Look>& looks);
 
+  // What every token counts for its image's class by attention and gradient (Chefer et al. 2021): the class token's row of (I + C_last) ... (I + C_0),
+  // C = relu(mean over heads of P * dlogit/dP). That row grows on the way back, block by block. classes (B) int64 -> (B, T). No gradient.
+  Tensor relevance(const Tensor& pixels, const Tensor& classes);
+
  private:
   struct Body;
 };

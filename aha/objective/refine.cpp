@@ -30,7 +30,7 @@ struct OneImage {
   std::vector<Tensor> snapshots = {};  // one of options.snapshots each
 
   Tensor refined() {
-    const Features features = explainer.features(images.pixels);
+    const Features features = explainer.features(images.pixels, images.classes);
     const auto head = explainer.decoder_copy();
     for (auto& parameter : head->parameters()) parameter.requires_grad_(true);
     torch::optim::AdamW optimiser(head->parameters(), torch::optim::AdamWOptions(options.lr).weight_decay(options.weight_decay));
@@ -60,7 +60,7 @@ struct OneImage {
   }
 
   Tensor map_of(DecoderImpl& head, const Features& features) {
-    return head.forward(features.levels, images.classes, features.height, features.width);  // (1, H, W)
+    return head.forward(features.levels, images.classes, features.height, features.width, features.prior);  // (1, H, W)
   }
 
   void step(DecoderImpl& head, const Features& features, torch::optim::AdamW& optimiser) {

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "aha/base/error.h"
+#include "aha/base/files.h"
 #include "aha/base/log.h"
 #include "aha/base/parallel.h"
 #include "aha/base/rng.h"
@@ -287,10 +288,7 @@ Fields fields(FitOptions& o) {
       .add("init", o.init, "a model to fine-tune; a head of another size begins anew")
       .add("data", o.data, "training data (cifar10:train, folder:DIR, list:FILE.csv, imagenet:DIR:train)")
       .add("test", o.test, "data to test the result on, once; empty = cifar10:test after cifar10:train")
-      .add("limit", o.limit, "at most so many examples of --data; 0 = all")
-      .range(0, 1e12)
-      .add("skip", o.skip, "leave out the first so many")
-      .range(0, 1e12)
+      .nest("", fields(o.slice))
       .add("holdout", o.holdout, "training pictures kept aside to choose the best weights; at most a fifth")
       .range(1, 1e9)
       .add("mean", o.mean, "mean colour of the input normalisation; empty = the data set's")
@@ -319,7 +317,7 @@ FitReport fit(const FitOptions& given, WorkerGroup& group, const Context& given_
     context.threads = std::max(1, cores_present() / workers_here());
     start_compute(context);
   }
-  const auto data = slice(open_dataset(options.data), options.skip, options.limit);
+  const auto data = slice(open_dataset(options.data), options.slice);
   const int classes = classes_of(*data);
   Student student(options.arch, options.network, classes);
   student.initialise(context.seed, options);
@@ -347,7 +345,7 @@ FitReport fit(const FitOptions& given, WorkerGroup& group, const Context& given_
   nlohmann::json figures = {{"held_out_accuracy", report.held_out_accuracy}};
   if (!test.empty()) {
     // The second half of CIFAR-10's test pictures is kept for judges outside this repository.
-    const auto examples = slice(open_dataset(test), 0, test == "cifar10:test" ? 5000 : 0);
+    const auto examples = slice(open_dataset(test), {.limit = test == "cifar10:test" ? 5000 : 0});
     std::vector<int64_t> all(examples->size());
     std::iota(all.begin(), all.end(), 0);
     report.test_images = examples->size();
@@ -356,12 +354,12 @@ FitReport fit(const FitOptions& given, WorkerGroup& group, const Context& given_
   }
   if (group.leader()) {
     ModelCard card;
-    card.summary = fmt::format("{} on {}, {:.2f} M parameters", options.arch, options.data,
+    card.summary = fmt::format("{} on {}, {:.2f} M parameters", options.arch, without_folders(options.data),
                                static_cast<double>(report.parameters) / 1e6);
     card.input = input;
     card.classes = names_of_classes(*data, classes);
     card.provenance = {
-        {"data", options.data}, {"recipe", settings.dump()}, {"seed", context.seed}, {"figures", figures}};
+        {"data", without_folders(options.data)}, {"recipe", settings.dump()}, {"seed", context.seed}, {"figures", figures}};
     student.save(options.train.out, card);
   }
   return report;

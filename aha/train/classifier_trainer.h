@@ -9,6 +9,7 @@
 
 #include "aha/base/context.h"
 #include "aha/data/augment.h"
+#include "aha/data/dataset.h"
 #include "aha/train/trainer.h"
 
 namespace aha {
@@ -20,7 +21,7 @@ struct FitOptions {
       init;  // a model to fine-tune; its matching weights are taken, a head of another size begins anew
   std::string data = "cifar10:train";
   std::string test;  // empty = cifar10:test for cifar10:train, else none
-  int64_t limit = 0, skip = 0;
+  SliceOptions slice;
   int64_t holdout = 5000;  // at most a fifth of the data
   std::vector<double> mean,
       std;  // of the input; empty = CIFAR-10's own for its pictures, ImageNet's for others

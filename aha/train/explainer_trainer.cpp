@@ -5,10 +5,13 @@
 #include <unordered_map>
 
 #include "aha/base/error.h"
+#include "aha/base/files.h"
 #include "aha/base/log.h"
 #include "aha/base/parallel.h"
 #include "aha/base/rng.h"
+#include "aha/data/augment.h"
 #include "aha/metrics/map_score.h"
+#include "aha/models/prior.h"
 #include "aha/models/vit_encoder.h"
 #include "aha/nn/state.h"
 #include "aha/objective/one_thread_each.h"
@@ -25,9 +28,10 @@ constexpr int kSearchSteps = 3;
 // What is computed once a picture: the encoder's features and the target's answer.
 struct Known {
   std::vector<Tensor> levels;  // (1, C_k, h_k, w_k)
-  int64_t predicted = 0;
+  Tensor prior;                // (1, H, W) where the explainer has one
+  int64_t explained = 0;       // the class: the target's answer, or the label
   int64_t bytes() const {
-    int64_t sum = 0;
+    int64_t sum = prior.defined() ? static_cast<int64_t>(prior.nbytes()) : 0;
     for (const auto& level : levels) sum += static_cast<int64_t>(level.nbytes());
     return sum;
   }
@@ -37,8 +41,8 @@ class KnownPictures {
  public:
   KnownPictures(Classifier& target, Explainer& explainer, int64_t most_bytes) : target_(target), explainer_(explainer), most_bytes_(most_bytes) {}
 
-  // keys[i] names pixels[i]. Each picture is computed alone, on one thread: its numbers do not depend on when it was first asked for.
-  std::vector<Known> of(const std::vector<int64_t>& keys, const Tensor& pixels) {
+  // keys[i] names pixels[i]; labels are taken for the classes where there are any. Each picture is computed alone, on one thread: its numbers do not depend on when it was first asked for.
+  std::vector<Known> of(const std::vector<int64_t>& keys, const Tensor& pixels, const Tensor& labels) {
     std::vector<Known> out(keys.size());
     std::vector<int64_t> missing;
     for (size_t i = 0; i < keys.size(); ++i)
@@ -50,9 +54,11 @@ class KnownPictures {
       const torch::NoGradGuard no_grad;
       const Tensor one = pixels.narrow(0, missing[m], 1);
       Known& known = out[missing[m]];
-      known.levels = explainer_.features(one).levels;
-      for (auto& level : known.levels) level = level.contiguous();
-      known.predicted = target_.logits(one).argmax(1).item<int64_t>();
+      const Tensor classes = labels.defined() ? labels.narrow(0, missing[m], 1).to(one.device()) : target_.logits(one).argmax(1);
+      const Features features = explainer_.features(one, classes);
+      for (const auto& level : features.levels) known.levels.push_back(level.contiguous());
+      known.prior = features.prior;
+      known.explained = classes.item<int64_t>();
     });
     for (const int64_t i : missing)
       if (bytes_ + out[i].bytes() <= most_bytes_ && kept_.emplace(keys[i], out[i]).second) bytes_ += out[i].bytes();
@@ -67,12 +73,14 @@ class KnownPictures {
 };
 
 Features joined(std::span<const Known> pictures, int64_t height, int64_t width) {
-  Features features{{}, height, width};
-  for (size_t k = 0; k < pictures[0].levels.size(); ++k) {
-    std::vector<Tensor> rows;
-    for (const auto& picture : pictures) rows.push_back(picture.levels[k]);
-    features.levels.push_back(torch::cat(rows));
-  }
+  const auto rows = [&](const auto& part) {
+    std::vector<Tensor> list;
+    for (const auto& picture : pictures) list.push_back(part(picture));
+    return torch::cat(list);
+  };
+  Features features{{}, height, width, {}};
+  for (size_t k = 0; k < pictures[0].levels.size(); ++k) features.levels.push_back(rows([k](const Known& picture) { return picture.levels[k]; }));
+  if (pictures[0].prior.defined()) features.prior = rows([](const Known& picture) { return picture.prior; });
   return features;
 }
 
@@ -108,7 +116,7 @@ class ExplainerTask : public TrainTask {
   ExplainerTask(Classifier& target, Explainer& explainer, const Dataset& data, const ExplainerTrainOptions& options, int64_t global_batch,
                 WorkerGroup& group, const Context& context)
       : target_(target), explainer_(explainer), data_(data), options_(options), global_batch_(global_batch), group_(group), context_(context),
-        known_(target, explainer, options.view_area < 1 ? 0 : int64_t{options.cache_mb} << 20), statistics_(*explainer.decoder()) {
+        known_(target, explainer, options.view_area < 1 || options.cutmix_share > 0 ? 0 : int64_t{options.cache_mb} << 20), statistics_(*explainer.decoder()) {
     HeldOutSplit split = held_out_split(data.size(), options.holdout);
     training_ = std::move(split.training);
     held_out_ = std::move(split.held_out);
@@ -131,7 +139,7 @@ class ExplainerTask : public TrainTask {
     batch.labels = torch::empty({static_cast<int64_t>(batch.indices.size())}, torch::kInt64);
     for (size_t i = 0; i < batch.indices.size(); ++i) {
       const int64_t example = training_[batch.indices[i]];
-      Tensor pixels = view_of(example, batch.epoch);  // (3, H, W)
+      Tensor pixels = mixed_view_of(batch.indices[i], batch.epoch);  // (3, H, W)
       if (flipped(batch.epoch, batch.indices[i])) pixels = pixels.flip(2);
       rows.push_back(pixels);
       batch.labels[static_cast<int64_t>(i)] = data_.label(example);
@@ -144,8 +152,8 @@ class ExplainerTask : public TrainTask {
     std::vector<int64_t> keys;
     for (const int64_t index : batch.indices) keys.push_back(2 * training_[index] + (flipped(batch.epoch, index) ? 1 : 0));
     const Tensor pixels = batch.pixels.to(torch_device(context_));
-    const auto pictures = known_.of(keys, pixels);
-    const Tensor classes = classes_of(pictures, batch.labels);
+    const auto pictures = known_.of(keys, pixels, options_.explained == "truth" ? batch.labels : Tensor());
+    const Tensor classes = classes_of(pictures);
 
     const Tensor before = statistics_.flat();
     Tensor after = torch::zeros_like(before);
@@ -234,15 +242,23 @@ class ExplainerTask : public TrainTask {
                        Rng(context_.seed, stream_id({kViewPurpose, static_cast<uint64_t>(epoch), static_cast<uint64_t>(example)})));
   }
 
+  Tensor mixed_view_of(int64_t index, int64_t epoch) const {
+    Tensor pixels = view_of(training_[index], epoch);
+    const CutMix cut = draw_cutmix({.cutmix_share = options_.cutmix_share}, context_.seed, epoch, index, examples(), static_cast<int>(pixels.size(2)));
+    if (cut.width <= 0 || cut.height <= 0) return pixels;
+    const auto rectangle = [&](const Tensor& x) { return x.narrow(1, cut.y, cut.height).narrow(2, cut.x, cut.width); };
+    rectangle(pixels).copy_(rectangle(view_of(training_[cut.partner], epoch)));
+    return pixels;
+  }
+
   bool flipped(int64_t epoch, int64_t index) const {
     return options_.flip && Rng(context_.seed, stream_id({kFlipPurpose, static_cast<uint64_t>(epoch)})).uniform_at(static_cast<uint64_t>(index)) < 0.5f;
   }
 
-  Tensor classes_of(const std::vector<Known>& pictures, const Tensor& labels) const {
-    if (options_.explained == "truth") return labels.to(torch_device(context_));
-    std::vector<int64_t> predicted;
-    for (const auto& picture : pictures) predicted.push_back(picture.predicted);
-    return torch::tensor(predicted, torch::kInt64).to(torch_device(context_));
+  Tensor classes_of(const std::vector<Known>& pictures) const {
+    std::vector<int64_t> classes;
+    for (const auto& picture : pictures) classes.push_back(picture.explained);
+    return torch::tensor(classes, torch::kInt64).to(torch_device(context_));
   }
 
   Classifier& target_;
@@ -259,6 +275,7 @@ class ExplainerTask : public TrainTask {
 
 void check_data(const Dataset& data, const Classifier& target, const ExplainerTrainOptions& options) {
   if (options.explained != "truth") return;
+  if (options.cutmix_share > 0) throw input_error("--cutmix-share {}: expected --class predicted, found truth; a label says nothing of two pictures in one", options.cutmix_share);
   for (int64_t i = 0; i < data.size(); ++i)
     if (data.label(i) < 0 || data.label(i) >= target.info().classes)
       throw input_error("{}: {} has label {}, but {} knows classes 0..{}; --class predicted needs no labels", data.name(), data.id(i), data.label(i),
@@ -292,7 +309,9 @@ Fields fields(ExplainerShape& s) {
       .add("embedding", s.embedding, "width of the class embedding; 0 = begin from the target's own class rows (paper: 1024)").range(0, 65536)
       .add("lens", s.lens, "token times class as a channel of each level; the paper has none")
       .add("output", s.output, "activation of the map").choices({"none", "sigmoid"})
-      .add("padding", s.padding, "of the decoder's 3x3 convolutions").choices({"zeros", "replicate"});
+      .add("padding", s.padding, "of the decoder's 3x3 convolutions").choices({"zeros", "replicate"})
+      .add("prior", s.prior, "a map of the target's own to begin from; costs a backward pass a map").choices(kPriors)
+      .add("prior-weight", s.prior_weight, "what the prior's order, 0 to 1, is multiplied by").range(0, 1e6);
 }
 
 std::unique_ptr<Explainer> make_explainer(Classifier& target, const ExplainerShape& shape, const Context& context) {
@@ -338,9 +357,12 @@ std::unique_ptr<Explainer> make_explainer(Classifier& target, const ExplainerSha
   o.lens = shape.lens;
   o.output = shape.output;
   o.padding = shape.padding;
+  o.prior = shape.prior;
+  o.prior_weight = shape.prior_weight;
 
   torch::manual_seed(context.seed);
-  auto explainer = std::make_unique<Explainer>(std::move(encoder), o);
+  auto explainer = std::make_unique<Explainer>(std::move(encoder), o, &target);
+  if (o.prior != "none") explainer->decoder()->start_from_prior();
   if (from_rows) explainer->decoder()->start_embedding_from(rows.cpu());
   explainer->decoder()->to(torch_device(context));
   explainer->decoder()->set_precision(context.precision);
@@ -361,6 +383,7 @@ Fields fields(ExplainerTrainOptions& o) {
       .add("norm-group", o.norm_group, "pictures that share BatchNorm's statistics and a grid").range(1, 4096)
       .add("flip", o.flip, "mirror half of the pictures")
       .add("view-area", o.view_area, "learn from random squares of at least this share of a picture; 1 = from the picture as the target sees it").range(0.01, 1)
+      .add("cutmix-share", o.cutmix_share, "share of the pictures that show a rectangle of another one").range(0, 1)
       .add("feature-dropout", o.feature_dropout, "learn without this share of the encoder's channels, others each time").range(0, 0.95)
       .add("learn-embedding", o.learn_embedding, "the class embedding learns; without, it stays as it began, for few pictures a class")
       .add("holdout", o.holdout, "pictures kept aside for validation; at most a fifth").range(1, 1e9)
@@ -421,16 +444,16 @@ void save_trained(Classifier& target, Explainer& explainer, const std::string& d
                   const Context& context) {
   const auto& info = target.info();
   ModelCard card;
-  card.summary = fmt::format("explainer of {} on {}, {:.2f} M parameters", info.name, data, static_cast<double>(report.parameters) / 1e6);
+  card.summary = fmt::format("explainer of {} on {}, {:.2f} M parameters", without_folders(info.name), without_folders(data), static_cast<double>(report.parameters) / 1e6);
   card.input = info.input;
   card.classes = info.class_names;
-  card.target = ModelCard::TargetPart{info.name, info.architecture, info.sha256};
+  card.target = ModelCard::TargetPart{without_folders(info.name), info.architecture, info.sha256};
   card.temperature = options.objective.tau_final;
   ExplainerTrainOptions copy = options;
   card.training = settings_that_decide(fields(copy));
   card.refinement = chosen_refinement(options);
   if (report.refinement_lr > 0) card.refinement["lr"] = report.refinement_lr;
-  card.provenance = {{"data", data},
+  card.provenance = {{"data", without_folders(data)},
                      {"seed", context.seed},
                      {"figures",
                       {{"held_out_deletion", report.train.best.at("deletion")},

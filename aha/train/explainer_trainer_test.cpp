@@ -122,12 +122,13 @@ TEST(MakeExplainer, SaysWhichTapsATargetHas) {
 TEST(ExplainerTrainer, WhatKeepsFewPicturesFromBeingLearnedByHeart) {
   PlantedToy target(12);
   const auto planted = checks::planted_pictures(60, 12, 1);
-  const auto weights_after = [&](double view_area, bool learn, double dropout = 0) {
+  const auto weights_after = [&](double view_area, bool learn, double dropout = 0, double cutmix = 0) {
     auto options = quick_options(fresh_path("explainer_views"));
     options.train.max_steps = 6;
     options.view_area = view_area;
     options.learn_embedding = learn;
     options.feature_dropout = dropout;
+    options.cutmix_share = cutmix;
     const auto explainer = make_explainer(target, pixel_shape(4), quiet());
     const Tensor before = explainer->decoder()->class_embed->weight.detach().clone();
     const auto group = WorkerGroup::from_environment(60);
@@ -141,6 +142,19 @@ TEST(ExplainerTrainer, WhatKeepsFewPicturesFromBeingLearnedByHeart) {
   EXPECT_FALSE(torch::equal(views, weights_after(0.5, true)));
   EXPECT_FALSE(torch::equal(views, weights_after(0.5, false, 0.5)));
   EXPECT_TRUE(torch::equal(weights_after(0.5, false, 0.5), weights_after(0.5, false, 0.5)));
+  EXPECT_FALSE(torch::equal(weights_after(1, false), weights_after(1, false, 0, 1)));
+  EXPECT_TRUE(torch::equal(weights_after(1, false, 0, 1), weights_after(1, false, 0, 1)));
+}
+
+TEST(ExplainerTrainer, ALabelSaysNothingOfTwoPicturesInOne) {
+  PlantedToy target(12);
+  const auto planted = checks::planted_pictures(60, 12, 1);
+  auto options = quick_options(fresh_path("explainer_mixed_labels"));
+  options.explained = "truth";
+  options.cutmix_share = 0.5;
+  const auto explainer = make_explainer(target, pixel_shape(4), quiet());
+  const auto group = WorkerGroup::from_environment(60);
+  EXPECT_THROW(train_explainer(target, *explainer, planted.data, options, {}, *group, quiet()), Error);
 }
 
 // One run of 40 steps in six epochs, slow enough to be killed, as a program of its own: the tests below start it by this name.
@@ -164,6 +178,7 @@ TEST(ExplainerTrainerRun, DISABLED_OneRun) {
   options.objective.noise = 1;
   options.view_area = 0.5;
   options.feature_dropout = 0.2;
+  options.cutmix_share = 0.3;
   const auto planted = checks::planted_pictures(60, 12, 1);
   Context context = quiet();
   context.threads = 1;

@@ -36,7 +36,12 @@ expect 0 train $common --max-steps 2 --refinement-perturbation-steps 3 --out thr
 expect 0 eval --target "$FIXTURES/tiny" --explainer three --data cifar10:sample --limit 2 --methods aha:T=2 --timing-runs 0 --out judged
 says '37 F + 36 B'
 sed -i 's/"S": 3/"S": 4/' three/model.json
-refuses '"S":3' eval --target "$FIXTURES/tiny" --explainer three --data cifar10:sample --limit 2 --methods aha:T=2 --timing-runs 0 --out judged
+# With another explainer, and other settings make another one, its rows are made again; those of other methods stay.
+expect 0 eval --target "$FIXTURES/tiny" --explainer three --data cifar10:sample --limit 2 --methods aha:T=2,gradient --timing-runs 0 --out judged
+says '49 F + 48 B'
+grep -q "another explainer; its 2 rows are made again" err || fail "expected a word on the rows of the other explainer"
+expect 0 eval --target "$FIXTURES/tiny" --explainer whole --data cifar10:sample --limit 2 --methods aha,gradient --timing-runs 0 --out judged
+[ "$(grep -c '"method":"gradient"' judged/rows.jsonl)" = 2 ] || fail "expected the rows of gradient to be made once"
 
 # Another run goes on from an explainer: at a rate of nearly nothing its weights stay, and the card says where they came from.
 expect 0 train $common --max-steps 1 --lr 1e-12 --from whole --out further
@@ -44,6 +49,20 @@ grep -q "\"began_with\": \"$(sha256sum <whole/model.safetensors | cut -d' ' -f1)
 changed=$(cmp -l further/model.safetensors whole/model.safetensors | wc -l)
 [ "$changed" -gt 0 ] && [ "$changed" -lt 1000 ] || fail "expected only BatchNorm's statistics to change, found $changed bytes of $(wc -c <whole/model.safetensors)"
 expect 0 explain --target "$FIXTURES/tiny" --explainer further --out further_maps "$FIXTURES/good/a.png"
+
+# With a prior (explainer_test says what the map begins as) the card keeps it, and refinement, other batches and other threads know it.
+expect 0 train $common --max-steps 1 --lr 1e-12 --prior chefer --out prior
+expect 0 explain --target "$FIXTURES/tiny" --explainer prior --out prior_maps "$FIXTURES/good/a.png" "$FIXTURES/good/b.jpg"
+expect 0 explain --target "$FIXTURES/tiny" --explainer prior --out prior_alone --threads 1 "$FIXTURES/good/b.jpg"
+cmp prior_maps/b.map.npy prior_alone/b.map.npy || fail "expected the same map beside another picture and with one thread"
+expect 0 explain --target "$FIXTURES/tiny" --explainer prior --refine 2 --out prior_refined "$FIXTURES/good/b.jpg"
+cmp -s prior_refined/b.map.npy prior_alone/b.map.npy && fail "expected refinement to change the map"
+expect 0 train $common --max-steps 1 --from whole --prior chefer --out prior_later
+expect 0 eval --target "$FIXTURES/tiny" --explainer prior_later --data cifar10:sample --limit 2 --methods aha --timing-runs 0 --out prior_judged
+says '2 F + 1 B'
+sed -i 's/"prior_weight": 25/"prior_weight": 26/' prior_later/model.json
+expect 0 eval --target "$FIXTURES/tiny" --explainer prior_later --data cifar10:sample --limit 2 --methods aha --timing-runs 0 --out prior_judged
+grep -q "another explainer" err || fail "expected another weight of the prior to be another explainer"
 
 # Wrong pairings say what was expected and found.
 refuses "found $FIXTURES/fewer" explain --target "$FIXTURES/fewer" --explainer whole "$FIXTURES/good/a.png"
@@ -53,6 +72,7 @@ refuses "expected an explainer of" train --target "$FIXTURES/fewer" --data cifar
 refuses "5 classes" explain --target "$FIXTURES/fewer" --explainer independent "$FIXTURES/good/a.png"
 refuses "32" explain --target "$FIXTURES/larger" --explainer independent "$FIXTURES/good/a.png"
 refuses "expected" explain --target "$FIXTURES/tiny" --explainer "$FIXTURES/tiny" "$FIXTURES/good/a.png"
+refuses "with attention" train --target cifar10-convnext --data cifar10:sample --limit 24 --prior chefer --out never
 refuses "block." train $common --levels stage.0 --out never
 refuses "missing.safetensors" train $common --encoder dinov3_vitl16:missing.safetensors --out never
 [ ! -e never ] || fail "expected nothing written after a refusal"

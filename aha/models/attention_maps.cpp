@@ -1,4 +1,4 @@
-#include "aha/methods/attention_maps.h"
+#include "aha/models/attention_maps.h"
 
 namespace aha {
 namespace {

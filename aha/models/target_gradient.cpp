@@ -1,4 +1,4 @@
-#include "aha/methods/target_gradient.h"
+#include "aha/models/target_gradient.h"
 
 #include <algorithm>
 
