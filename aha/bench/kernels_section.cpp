@@ -55,7 +55,8 @@ struct Bench {
     const auto w = PackedWeights::forward(kernels.format, weights.data(), n, k);
     const int64_t stride = w.padded_outputs();
     const auto bias = random_floats(stride, 1), values = random_floats(k, 1);
-    Activations x(kernels.format, rows, k), out(kernels.format, rows, n), derivative(kernels.format, rows, n);
+    Activations x(kernels.format, rows, k), out(kernels.format, rows, n);
+    Slopes derivative(kernels.format, rows, n);
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t c = 0; c < k; ++c) x.set(r, c, values[c]);
     std::vector<float> floats(static_cast<size_t>(rows * stride));

@@ -12,60 +12,16 @@
 #include "aha/kernels/elementwise_vector.h"
 #include "aha/kernels/small_products.h"
 #include "aha/kernels/strips.h"
+#include "aha/kernels/transpose_vector.h"
 
 namespace aha {
 namespace {
-
-// 16 rows of 16 dwords, rows stride_bytes apart -> their transpose, contiguous.
-inline void transpose_16x16(const void* from, int64_t stride_bytes, void* to) {
-  __m512i a[16], b[16];
-  for (int i = 0; i < 16; ++i) a[i] = _mm512_loadu_si512(static_cast<const char*>(from) + i * stride_bytes);
-  for (int i = 0; i < 16; i += 2) {
-    b[i] = _mm512_unpacklo_epi32(a[i], a[i + 1]);
-    b[i + 1] = _mm512_unpackhi_epi32(a[i], a[i + 1]);
-  }
-  for (int i = 0; i < 16; i += 4) {
-    a[i] = _mm512_unpacklo_epi64(b[i], b[i + 2]);
-    a[i + 1] = _mm512_unpackhi_epi64(b[i], b[i + 2]);
-    a[i + 2] = _mm512_unpacklo_epi64(b[i + 1], b[i + 3]);
-    a[i + 3] = _mm512_unpackhi_epi64(b[i + 1], b[i + 3]);
-  }
-  // a[4 g + c] holds, in lane l, column 4 l + c of rows 4 g .. 4 g + 3
-  for (int c = 0; c < 4; ++c) {
-    const __m512i low01 = _mm512_shuffle_i32x4(a[c], a[4 + c], 0x88),
-                  high01 = _mm512_shuffle_i32x4(a[c], a[4 + c], 0xdd);
-    const __m512i low23 = _mm512_shuffle_i32x4(a[8 + c], a[12 + c], 0x88),
-                  high23 = _mm512_shuffle_i32x4(a[8 + c], a[12 + c], 0xdd);
-    auto* rows = static_cast<char*>(to);
-    _mm512_storeu_si512(rows + c * 64, _mm512_shuffle_i32x4(low01, low23, 0x88));
-    _mm512_storeu_si512(rows + (4 + c) * 64, _mm512_shuffle_i32x4(high01, high23, 0x88));
-    _mm512_storeu_si512(rows + (8 + c) * 64, _mm512_shuffle_i32x4(low01, low23, 0xdd));
-    _mm512_storeu_si512(rows + (12 + c) * 64, _mm512_shuffle_i32x4(high01, high23, 0xdd));
-  }
-}
 
 // (tokens x width) -> right operand of its transpose: [token / 16][width / 32] tiles
 inline void interleave_transposed(const Bf16* x, int64_t tokens, int64_t width, Bf16* tiles) {
   for (int64_t t = 0; t < tokens; t += 16)
     for (int64_t c = 0; c < width; c += 32, tiles += kTileElements)
       transpose_16x16(x + t * width + c, width * 2, tiles);
-}
-
-inline __m512i interleaved(__m256i even, __m256i odd) {
-  return _mm512_or_si512(_mm512_cvtepu16_epi32(even), _mm512_slli_epi32(_mm512_cvtepu16_epi32(odd), 16));
-}
-
-// (tokens x width) -> right operand: [token / 32][width / 16] tiles; tokens a multiple of 32
-inline void interleave(const Bf16* x, int64_t tokens, int64_t width, Bf16* tiles) {
-  for (int64_t t = 0; t < tokens; t += 32)
-    for (int64_t c = 0; c < width; c += 16, tiles += kTileElements)
-      for (int64_t pair = 0; pair < 16; ++pair) {
-        const Bf16* row = x + (t + 2 * pair) * width + c;
-        const auto half = [](const Bf16* p) {
-          return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
-        };
-        _mm512_store_si512(tiles + pair * 32, interleaved(half(row), half(row + width)));
-      }
 }
 
 // Scratch of one thread, all in the second level cache: 0.7 MB for 197 tokens of width 64.

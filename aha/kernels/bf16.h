@@ -8,6 +8,8 @@ namespace aha {
 
 using Bf16 = uint16_t;
 
+constexpr int64_t kTileElements = 512;  // of a tile: 16 rows of 32, or 16 pairs of rows of 16
+
 inline float float_from_bf16(Bf16 x) {
   return std::bit_cast<float>(static_cast<uint32_t>(x) << 16);
 }

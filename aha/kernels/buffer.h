@@ -43,6 +43,7 @@ class AlignedBuffer {
 
 // Made in buffer.cpp only: a copy emitted by a file for AVX-512 must never serve a machine without it.
 extern template class AlignedBuffer<float>;
+extern template class AlignedBuffer<uint8_t>;
 extern template class AlignedBuffer<uint16_t>;
 extern template class AlignedBuffer<int32_t>;
 extern template class AlignedBuffer<int64_t>;

@@ -2,6 +2,8 @@
 // then finish(row, sums) for each of its rows.
 #pragma once
 
+#include <optional>
+
 #include "aha/kernels/gemm.h"
 #include "aha/kernels/strips.h"
 
@@ -91,14 +93,12 @@ struct Finisher<Form, StoreActivations> {
 
 template <class Form>
 struct Finisher<Form, GeluToActivations> {
-  explicit Finisher(const GeluToActivations& e)
-      : out(*e.out),
-        derivative(e.derivative ? *e.derivative : *e.out),
-        with_derivative(e.derivative),
-        bias(e.bias) {}
+  explicit Finisher(const GeluToActivations& e) : out(*e.out), bias(e.bias) {
+    if (e.derivative) derivative.emplace(*e.derivative);
+  }
   struct Panel {
-    StripsOf<Form> out, derivative;
-    bool with_derivative;
+    StripsOf<Form> out;
+    std::optional<SlopesOf<Form>> derivative;
     int64_t strip;
     Strip bias;
     void finish(int64_t row, const Strip& sums) const {
@@ -110,18 +110,18 @@ struct Finisher<Form, GeluToActivations> {
         slope.v[i] = fma(x.v[i] * splat(0.39894228f), parts.density_root, parts.distribution);
       }
       out.put(row, strip, y);
-      if (with_derivative) derivative.put(row, strip, slope);
+      if (derivative) derivative->put(row, strip, slope);
     }
     void fetch(int64_t row) const {
       fetch_for_write(out.at(row, strip));
-      if (with_derivative) fetch_for_write(derivative.at(row, strip));
+      if (derivative) fetch_for_write(derivative->at(row, strip));
     }
   };
   Panel at(int64_t column) const {
-    return {out, derivative, with_derivative, column / kStrip, bias_strip(bias, column)};
+    return {out, derivative, column / kStrip, bias_strip(bias, column)};
   }
-  StripsOf<Form> out, derivative;
-  bool with_derivative;
+  StripsOf<Form> out;
+  std::optional<SlopesOf<Form>> derivative;
   const float* bias;
 };
 
@@ -129,7 +129,8 @@ template <class Form>
 struct Finisher<Form, ScaleToActivations> {
   explicit Finisher(const ScaleToActivations& e) : out(*e.out), factor(*e.factor) {}
   struct Panel {
-    StripsOf<Form> out, factor;
+    StripsOf<Form> out;
+    SlopesOf<Form> factor;
     int64_t strip;
     void finish(int64_t row, const Strip& sums) const { out.put(row, strip, sums * factor.get(row, strip)); }
     void fetch(int64_t row) const {
@@ -138,7 +139,8 @@ struct Finisher<Form, ScaleToActivations> {
     }
   };
   Panel at(int64_t column) const { return {out, factor, column / kStrip}; }
-  StripsOf<Form> out, factor;
+  StripsOf<Form> out;
+  SlopesOf<Form> factor;
 };
 
 template <class Form>

@@ -14,7 +14,8 @@ struct Check {
     if (!out || stride < columns)
       throw input_error("product: expected rows at least {} floats apart, found {}", columns, stride);
   }
-  void operand(const Activations* a, std::string_view what) const {
+  template <class Operand>  // Activations or Slopes
+  void operand(const Operand* a, std::string_view what) const {
     if (!a || a->format() != kernels.format || a->rows() < rows || rounded_to_strip(a->columns()) != columns)
       throw input_error("{}: expected {} x {} in {}, found {} x {} in {}", what, rows, columns,
                         name_of(kernels.format), a ? a->rows() : 0, a ? a->columns() : 0,

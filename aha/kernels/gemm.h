@@ -13,6 +13,7 @@
 #include "aha/kernels/activations.h"
 #include "aha/kernels/heads.h"
 #include "aha/kernels/packed_weights.h"
+#include "aha/kernels/slopes.h"
 
 namespace aha {
 
@@ -47,12 +48,12 @@ struct StoreActivations {
 struct GeluToActivations {
   Activations* out = nullptr;
   const float* bias = nullptr;
-  Activations* derivative = nullptr;
+  Slopes* derivative = nullptr;
 };
 // out = sum * factor: the way back through GELU with the saved derivative
 struct ScaleToActivations {
   Activations* out = nullptr;
-  const Activations* factor = nullptr;
+  const Slopes* factor = nullptr;
 };
 // Columns cut into heads: the first sections[0]->columns() to sections[0], the next to sections[1], ...; null
 // ends the list.

@@ -12,6 +12,7 @@ constexpr KernelSet reference_set(std::string_view name, Format format) {
           .isa = Isa::kReference,
           .format = format,
           .gemm = gemm_ref,
+          .transpose_weights = transpose_weights_ref,
           .attention_forward = attention_forward_ref,
           .attention_backward = attention_backward_ref,
           .layer_norm = layer_norm_ref,

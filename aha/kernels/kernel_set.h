@@ -1,6 +1,6 @@
 // All kernels of one instruction set and one number format. A network is written once, over a KernelSet.
 //
-// The members are called through the checked functions of gemm.h, attention.h, layer_norm.h, depthwise.h,
+// The members are called through the checked functions of gemm.h, packed_weights.h, attention.h, layer_norm.h, depthwise.h,
 // convolution.h, elementwise.h and compose.h. Which sets exist, best first, is the list in kernel_set.cpp.
 // All are single-threaded, take any number of rows and give each row the same value wherever it stands.
 #pragma once
@@ -28,6 +28,7 @@ struct KernelSet {
 
   void (*gemm)(int64_t rows, const Activations& x, const PackedWeights& weights,
                const Epilogue& epilogue) = nullptr;
+  void (*transpose_weights)(const PackedWeights& from, PackedWeights& to) = nullptr;
   void (*attention_forward)(const AttentionInput& input, Activations& out, float* log_sum_exp) = nullptr;
   void (*attention_backward)(const AttentionInput& input, const AttentionGradient& job) = nullptr;
   void (*layer_norm)(int64_t rows, const float* x, int64_t stride, float epsilon, Activations& xhat,

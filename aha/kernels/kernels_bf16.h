@@ -21,6 +21,7 @@ constexpr KernelSet bf16_kernels(std::string_view name, Isa isa, decltype(Kernel
           .format = Form::kFormat,
           .exact = exact,
           .gemm = gemm,
+          .transpose_weights = transpose_weights_vector,
           .attention_forward = attention_forward_tiles<Hardware, Form>,
           .attention_backward = attention_backward_tiles<Hardware, Form>,
           .layer_norm = layer_norm_strips<Form>,

@@ -6,6 +6,7 @@
 namespace aha {
 
 void gemm_ref(int64_t rows, const Activations& x, const PackedWeights& weights, const Epilogue& epilogue);
+void transpose_weights_ref(const PackedWeights& from, PackedWeights& to);
 void attention_forward_ref(const AttentionInput& input, Activations& out, float* log_sum_exp);
 void attention_backward_ref(const AttentionInput& input, const AttentionGradient& job);
 void layer_norm_ref(int64_t rows, const float* x, int64_t stride, float epsilon, Activations& xhat,

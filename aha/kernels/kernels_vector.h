@@ -9,6 +9,7 @@
 #include "aha/kernels/gemm_vector.h"
 #include "aha/kernels/kernel_set.h"
 #include "aha/kernels/layer_norm_vector.h"
+#include "aha/kernels/transpose_vector.h"
 
 namespace aha {
 namespace {
@@ -18,6 +19,7 @@ constexpr KernelSet vector_kernels(std::string_view name, Isa isa) {
           .isa = isa,
           .format = Format::kF32,
           .gemm = gemm_f32,
+          .transpose_weights = transpose_weights_vector,
           .attention_forward = attention_forward_f32,
           .attention_backward = attention_backward_f32,
           .layer_norm = layer_norm_strips<FormF32>,

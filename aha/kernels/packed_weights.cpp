@@ -2,18 +2,27 @@
 
 #include <algorithm>
 
+#include "aha/base/error.h"
+#include "aha/kernels/kernels_ref.h"
+
 namespace aha {
 namespace {
 constexpr int64_t kBlock = kStrip * kStrip;
 }
 
-PackedWeights::PackedWeights(Format format, int64_t outputs, int64_t inputs)
-    : format_(format), outputs_(outputs), inputs_(inputs) {
+PackedWeights::PackedWeights(Format format, int64_t outputs, int64_t inputs) {
+  become(format, outputs, inputs);
+}
+
+void PackedWeights::become(Format format, int64_t outputs, int64_t inputs) {
+  format_ = format;
+  outputs_ = outputs;
+  inputs_ = inputs;
   const int64_t size = padded_outputs() * padded_inputs();
   if (format == Format::kF32)
-    f32_ = AlignedBuffer<float>(size);
+    f32_.at_least(size);
   else
-    bf16_ = AlignedBuffer<Bf16>(size * planes());
+    bf16_.at_least(size * planes());
 }
 
 int64_t PackedWeights::index(int64_t n, int64_t k) const {
@@ -75,6 +84,17 @@ PackedWeights PackedWeights::backward(Format format, const float* weights, int64
   PackedWeights packed(format, inputs, outputs);
   packed.fill(weights, 1, inputs);
   return packed;
+}
+
+void transpose_weights(const KernelSet& kernels, const PackedWeights& from, PackedWeights& to) {
+  if (from.format() != kernels.format || &from == &to)
+    throw input_error("transpose: expected weights in {}, found {}", name_of(kernels.format), name_of(from.format()));
+  to.become(from.format(), from.inputs(), from.outputs());
+  kernels.transpose_weights(from, to);
+}
+
+void transpose_weights_ref(const PackedWeights& from, PackedWeights& to) {
+  to = PackedWeights::backward(from.format(), from.unpacked().data(), from.outputs(), from.inputs());
 }
 
 }  // namespace aha

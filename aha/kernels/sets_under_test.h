@@ -55,8 +55,9 @@ inline Heads random_heads(Format format, int64_t images, int64_t heads, int64_t 
   return a;
 }
 
-// All elements, row by row.
-inline std::vector<float> floats_of(const Activations& a) {
+// All elements of Activations or Slopes, row by row.
+template <class Operand>
+std::vector<float> floats_of(const Operand& a) {
   std::vector<float> values;
   for (int64_t r = 0; r < a.rows(); ++r)
     for (int64_t c = 0; c < a.columns(); ++c) values.push_back(a.at(r, c));

@@ -19,8 +19,6 @@ concept HasTiles = requires {
   Hardware::template zero<0>();
 };
 
-constexpr int64_t kTileElements = 512;
-
 // Tiles of one operand of a product. Elements from one tile of 16 rows (columns) to the next, from one step
 // of 32 in depth to the next, from high to low plane.
 struct Tiles {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "aha/kernels/heads.h"
+#include "aha/kernels/slopes.h"
 #include "aha/kernels/vector.h"
 
 namespace aha {
@@ -81,6 +82,45 @@ struct StripsOf {
   typename Form::Element* data;
   int64_t step;  // floats from row to row, or strips in a row
 };
+
+// Strips of slopes, the same way.
+template <class Form>
+struct SlopesOf : StripsOf<Form> {
+  explicit SlopesOf(const Slopes& a) : StripsOf<Form>(a.wide()) {}
+};
+
+#if defined(__AVX512F__)
+
+template <class Hardware>
+struct SlopesOf<FormBf16<Hardware>> {
+  explicit SlopesOf(const Slopes& a)
+      : data(const_cast<uint8_t*>(a.data())), step(rounded_to_strip(a.columns()) / kStrip) {}
+
+  uint8_t* at(int64_t row, int64_t strip) const {
+    return data + ((row / kStrip * step + strip) * kStrip + row % kStrip) * kStrip;
+  }
+  Strip get(int64_t row, int64_t strip) const {
+    const uint8_t* p = at(row, strip);
+    Strip s;
+    for (int i = 0; i < kVecs; ++i) {
+      const __m512i q = _mm512_cvtepu8_epi32(_mm_load_si128(reinterpret_cast<const __m128i*>(p + i * kLanes)));
+      s.v[i] = _mm512_cvtepi32_ps(_mm512_sub_epi32(q, _mm512_set1_epi32(Slopes::kZero))) * splat(Slopes::kStep);
+    }
+    return s;
+  }
+  void put(int64_t row, int64_t strip, const Strip& s) const {
+    uint8_t* p = at(row, strip);
+    for (int i = 0; i < kVecs; ++i) {
+      const __m512i q = _mm512_cvtps_epi32(fma(s.v[i], splat(1 / Slopes::kStep), splat(Slopes::kZero)));
+      _mm_store_si128(reinterpret_cast<__m128i*>(p + i * kLanes), _mm512_cvtusepi32_epi8(q));
+    }
+  }
+
+  uint8_t* data;
+  int64_t step;  // strips in a row
+};
+
+#endif
 
 // Strips of matrix rows that are cut into heads.
 template <class Form>

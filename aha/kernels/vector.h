@@ -5,9 +5,6 @@
 // stay two functions, or the linker would keep one of them for every CPU.
 #pragma once
 
-// GCC 12 takes the "undefined" operand of its own intrinsics for a mistake (GCC bug 105593).
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include <immintrin.h>
 
 #include <cstdint>

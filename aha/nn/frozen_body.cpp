@@ -23,15 +23,10 @@ Product::Product(Format format, const Tensor& w, const Tensor& b)
   if (b.defined()) std::ranges::copy(floats_from(b), bias.data());
 }
 
-void Product::pack_backward(Format format) {
-  backward = PackedWeights::backward(format, forward.unpacked().data(), outputs, inputs);
-}
-
-int64_t Product::bytes() const {
-  int64_t total = 0;
-  for (const PackedWeights* pack : {&forward, &backward})
-    total += pack->padded_outputs() * pack->padded_inputs() * (pack->format() == Format::kBf16 ? 2 : 4);
-  return total;
+const PackedWeights& Product::backward(const KernelSet& kernels, int room) const {
+  static thread_local PackedWeights rooms[2];
+  transpose_weights(kernels, forward, rooms[room]);
+  return rooms[room];
 }
 
 Folded fold_norm(const Tensor& weight, const Tensor& bias, const Tensor& gamma, const Tensor& beta) {
@@ -45,13 +40,6 @@ Folded fold_scale(const Tensor& weight, const Tensor& bias, const Tensor& scale)
              bias.defined() ? doubles_from(bias) : torch::zeros({weight.size(0)}, torch::kFloat64)};
   if (scale.defined()) out = {out.weight * doubles_from(scale).unsqueeze(1), out.bias * doubles_from(scale)};
   return out;
-}
-
-void FrozenBody::prepare_backward() {
-  const std::lock_guard lock(guard_);
-  if (can_go_back_) return;
-  pack_backward();
-  can_go_back_ = true;
 }
 
 int64_t FrozenBody::chunk_size(int64_t images) const {

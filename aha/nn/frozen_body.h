@@ -18,16 +18,18 @@ std::vector<float> floats_from(const Tensor& tensor);
 Tensor doubles_from(const Tensor& tensor);
 Tensor plain_from(const Tensor& tensor);  // on the CPU, float32, contiguous, without gradient
 
-// y = x W^T + b with its pack for the way forward and, once wanted, for the way back.
+// y = x W^T + b
 struct Product {
   int64_t outputs = 0, inputs = 0;
-  PackedWeights forward, backward;
+  PackedWeights forward;
   AlignedBuffer<float> bias;
 
   Product() = default;
   Product(Format format, const Tensor& w, const Tensor& b);  // b may be undefined
-  void pack_backward(Format format);
-  int64_t bytes() const;
+  int64_t bytes() const { return forward.bytes(); }
+
+  // The pack of the way back, in a room of this thread: there until the thread asks for another in the same room.
+  const PackedWeights& backward(const KernelSet& kernels, int room = 0) const;
 };
 
 struct Folded {
@@ -59,6 +61,11 @@ struct FrozenWorkspace {
     bytes += rounded_to_strip(rows) * rounded_to_strip(columns) * (format == Format::kBf16 ? 2 : 4);
     return Activations(format, rows, columns);
   }
+  Slopes slopes(Format format, int64_t rows, int64_t columns) {
+    Slopes made(format, rows, columns);
+    bytes += made.bytes();
+    return made;
+  }
 };
 
 struct FrozenBody {
@@ -74,14 +81,14 @@ struct FrozenBody {
   int64_t images_a_chunk = 1;  // at most
 
   virtual std::unique_ptr<FrozenWorkspace> make_workspace(int64_t images, bool save) const = 0;
-  virtual void pack_backward() = 0;
+  // Throws where this network has none.
+  virtual void check_way_back() const {}
   // From w.patches to w.logits.
   virtual void forward(FrozenWorkspace& w, int64_t images) const = 0;
   // From w.dlogits to w.dpatches, after forward with a saving workspace.
   virtual void backward(FrozenWorkspace& w, int64_t images) const = 0;
   virtual int64_t packed_bytes() const = 0;
 
-  void prepare_backward();
   int64_t chunk_size(int64_t images) const;
   std::unique_ptr<FrozenWorkspace> take(int64_t images, bool save);
   void give_back(std::unique_ptr<FrozenWorkspace> workspace);
@@ -101,7 +108,6 @@ struct FrozenBody {
 
  private:
   std::mutex guard_;  // of all below
-  bool can_go_back_ = false;
   std::vector<std::unique_ptr<FrozenWorkspace>> pool_;
   int64_t largest_workspace_ = 0;
 };

@@ -18,7 +18,6 @@ constexpr int64_t kPieceRows = 224;
 constexpr int64_t kChunkRows = 6272;
 
 struct Block {
-  std::vector<float> kernel;  // kept until the pack for the way back is made
   DepthwiseWeights depthwise, depthwise_back;
   Product fc1, fc2;
 };
@@ -53,7 +52,8 @@ void for_pieces(const Stage& stage, int64_t images, const Work& work) {
 using Pieces = std::vector<Activations>;
 
 struct SavedBlock {
-  Pieces xhat, gelu_derivative;
+  Pieces xhat;
+  std::vector<Slopes> gelu_derivative;
   AlignedBuffer<float> rstd;
 };
 
@@ -86,10 +86,10 @@ struct FrozenConvNext::Body : FrozenBody {
 
   float eps, head_eps;
   Product stem, stem_affine, head;  // stem_affine: the diagonal product of the stem's norm
+  PackedWeights stem_back;          // in the form of the other products
   std::vector<Stage> stages;
 
   std::unique_ptr<FrozenWorkspace> make_workspace(int64_t images, bool save) const override;
-  void pack_backward() override;
   void forward(FrozenWorkspace& w, int64_t images) const override;
   void backward(FrozenWorkspace& w, int64_t images) const override;
   int64_t packed_bytes() const override;
@@ -148,7 +148,7 @@ FrozenConvNext::Body::Workspace::Workspace(const Body& net, int64_t images, bool
     for (size_t i = 0; i < (save ? stage.blocks.size() : 1); ++i) {
       SavedBlock block;
       block.xhat = pieces(stage, stage.width);
-      if (save) block.gelu_derivative = pieces(stage, stage.hidden);
+      if (save) for_pieces(stage, images, [&](const Piece& p) { block.gelu_derivative.push_back(slopes(format, p.rows, stage.hidden)); });
       block.rstd = floats(R);
       space.blocks.push_back(std::move(block));
     }
@@ -200,6 +200,7 @@ FrozenConvNext::Body::Body(const FrozenConvNextWeights& w, const KernelSet& set)
   geometry.mean = w.mean;
   geometry.std = w.std;
   stem = Product(pixel_kernels().format, w.stem_weight.flatten(1), w.stem_bias);
+  stem_back = PackedWeights::backward(format, floats_from(w.stem_weight).data(), stem.outputs, stem.inputs);
   stem_affine = Product(format, torch::diag(w.stem_norm_weight.detach()), w.stem_norm_bias);
   for (size_t s = 0; s < w.stages.size(); ++s) {
     const auto& given = w.stages[s];
@@ -221,9 +222,9 @@ FrozenConvNext::Body::Body(const FrozenConvNextWeights& w, const KernelSet& set)
     }
     for (const auto& b : given.blocks) {
       Block block;
-      block.kernel = floats_from(b.dw_weight);
-      block.depthwise =
-          DepthwiseWeights::forward(block.kernel.data(), floats_from(b.dw_bias).data(), stage.width);
+      const auto kernel = floats_from(b.dw_weight);
+      block.depthwise = DepthwiseWeights::forward(kernel.data(), floats_from(b.dw_bias).data(), stage.width);
+      block.depthwise_back = DepthwiseWeights::backward(kernel.data(), stage.width);
       const Folded fc1 = fold_norm(b.fc1_weight, b.fc1_bias, b.norm_weight, b.norm_bias);
       block.fc1 = Product(format, fc1.weight, fc1.bias);
       const Folded fc2 = fold_scale(b.fc2_weight, b.fc2_bias, b.gamma);
@@ -242,21 +243,8 @@ std::unique_ptr<FrozenWorkspace> FrozenConvNext::Body::make_workspace(int64_t im
   return std::make_unique<Workspace>(*this, images, save);
 }
 
-void FrozenConvNext::Body::pack_backward() {
-  for (Product* product : {&stem, &stem_affine, &head}) product->pack_backward(kernels->format);
-  for (auto& stage : stages) {
-    stage.down.pack_backward(kernels->format);
-    for (auto& block : stage.blocks) {
-      block.fc1.pack_backward(kernels->format);
-      block.fc2.pack_backward(kernels->format);
-      block.depthwise_back = DepthwiseWeights::backward(block.kernel.data(), stage.width);
-      std::vector<float>().swap(block.kernel);
-    }
-  }
-}
-
 int64_t FrozenConvNext::Body::packed_bytes() const {
-  int64_t bytes = stem.bytes() + stem_affine.bytes() + head.bytes();
+  int64_t bytes = stem.bytes() + stem_back.bytes() + stem_affine.bytes() + head.bytes();
   for (const auto& stage : stages) {
     bytes += stage.down.bytes();
     for (const auto& block : stage.blocks)
@@ -356,7 +344,7 @@ void FrozenConvNext::Body::head_backward(Workspace& w, int64_t images) const {
   const int64_t D = stage.width, pixels = stage.pixels();
   for (int64_t i = 0; i < images; ++i)
     for (int64_t c = 0; c < classes; ++c) w.dlogits_operand.set(i, c, w.dlogits[i * classes + c]);
-  gemm(k, images, w.dlogits_operand, head.backward, StoreRows{w.rows.data(), D});
+  gemm(k, images, w.dlogits_operand, head.backward(k), StoreRows{w.rows.data(), D});
   std::memset(w.dpooled.data(), 0, sizeof(float) * images * D);
   layer_norm_backward(k, images,
                       {w.rows.data(), D, &w.head_input, w.head_rstd.data(), w.dpooled.data(), D, nullptr});
@@ -386,10 +374,11 @@ void FrozenConvNext::Body::block_backward(Workspace& w, size_t s, size_t b, int6
   Workspace::StageSpace& space = w.stages[s];
   const SavedBlock& saved = space.blocks[b];
   const int64_t D = stage.width;
+  const PackedWeights &fc2_back = block.fc2.backward(k, 0), &fc1_back = block.fc1.backward(k, 1);
   for_pieces(stage, images, [&](const Piece& p) {
-    gemm(k, p.rows, space.dx_operand[p.index], block.fc2.backward,
+    gemm(k, p.rows, space.dx_operand[p.index], fc2_back,
          ScaleToActivations{&space.hidden, &saved.gelu_derivative[p.index]});
-    gemm(k, p.rows, space.hidden, block.fc1.backward, StoreRows{w.rows.data(), D});
+    gemm(k, p.rows, space.hidden, fc1_back, StoreRows{w.rows.data(), D});
     float* dy = w.dy.data() + p.first_row * D;
     std::memset(dy, 0, sizeof(float) * p.rows * D);
     layer_norm_backward(
@@ -407,8 +396,9 @@ void FrozenConvNext::Body::down_backward(Workspace& w, size_t s, int64_t images)
   const Stage &stage = stages[s], &before = stages[s - 1];
   Workspace::StageSpace& space = w.stages[s];
   const int64_t wide = 4 * before.width;
+  const PackedWeights& down_back = stage.down.backward(k);
   for_pieces(stage, images, [&](const Piece& p) {
-    gemm(k, p.rows, space.dx_operand[p.index], stage.down.backward,
+    gemm(k, p.rows, space.dx_operand[p.index], down_back,
          StoreRows{w.dquarters.data() + p.first_row * wide, wide});
   });
   for (int64_t r = 0; r < images * stage.pixels(); ++r)
@@ -429,15 +419,16 @@ void FrozenConvNext::Body::stem_backward(Workspace& w, int64_t images) const {
   const KernelSet& k = *kernels;
   const Stage& stage = stages.front();
   const int64_t D = stage.width, columns = rounded_to_strip(geometry.columns());
+  const PackedWeights& affine_back = stem_affine.backward(k);
   for_pieces(stage, images, [&](const Piece& p) {
     Activations& operand = w.stages.front().dx_operand[p.index];
-    gemm(k, p.rows, operand, stem_affine.backward, StoreRows{w.rows.data(), D});
+    gemm(k, p.rows, operand, affine_back, StoreRows{w.rows.data(), D});
     float* dx = w.dx.data() + p.first_row * D;
     std::memset(dx, 0, sizeof(float) * p.rows * D);
     layer_norm_backward(
         k, p.rows,
         {w.rows.data(), D, &w.stem_xhat[p.index], w.stem_rstd.data() + p.first_row, dx, D, &operand});
-    gemm(k, p.rows, operand, stem.backward, StoreRows{w.dpatches.data() + p.first_row * columns, columns});
+    gemm(k, p.rows, operand, stem_back, StoreRows{w.dpatches.data() + p.first_row * columns, columns});
   });
 }
 

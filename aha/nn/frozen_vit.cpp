@@ -22,7 +22,8 @@ struct Layer {
 
 // What the way back needs of one block.
 struct Saved {
-  Activations xhat1, xhat2, gelu_derivative;
+  Activations xhat1, xhat2;
+  Slopes gelu_derivative;
   Heads q, k, v;
   AlignedBuffer<float> rstd1, rstd2, log_sum_exp;
 };
@@ -37,13 +38,14 @@ struct FrozenVit::Body : FrozenBody {
   int64_t width, heads, head_width, hidden, class_tokens, tokens;
   float eps;
   Product patch;
+  PackedWeights patch_back;          // in the form of the other products
   std::vector<Product> head;         // one a class token, the final norm folded in, divided by their number
   AlignedBuffer<float> token_table;  // (T, D): prefix tokens, then position + patch bias
   AlignedBuffer<float> rope_cos, rope_sin;
   std::vector<Layer> layers;
 
   std::unique_ptr<FrozenWorkspace> make_workspace(int64_t images, bool save) const override;
-  void pack_backward() override;
+  void check_way_back() const override;
   void forward(FrozenWorkspace& w, int64_t images) const override;
   void backward(FrozenWorkspace& w, int64_t images) const override;
   int64_t packed_bytes() const override;
@@ -90,7 +92,7 @@ FrozenVit::Body::Workspace::Workspace(const Body& net, int64_t images, bool save
     const int64_t query_rows = images * queries;
     s.xhat1 = operand(format, key_rows, D);
     s.xhat2 = operand(format, query_rows, D);
-    if (save) s.gelu_derivative = operand(format, query_rows, F);
+    if (save) s.gelu_derivative = slopes(format, query_rows, F);
     s.q = cut(format, images, net.heads, queries, net.head_width);
     s.k = cut(format, images, net.heads, net.tokens, net.head_width);
     s.v = cut(format, images, net.heads, net.tokens, net.head_width);
@@ -149,6 +151,7 @@ FrozenVit::Body::Body(const FrozenVitWeights& w, const KernelSet& chosen) : Froz
   images_a_chunk = std::clamp<int64_t>((1600 + tokens / 2) / tokens, 1, 64);
 
   patch = Product(pixel_kernels().format, w.patch_weight, Tensor());
+  patch_back = PackedWeights::backward(format, floats_from(w.patch_weight).data(), patch.outputs, patch.inputs);
   token_table = AlignedBuffer<float>(tokens * width);
   std::ranges::copy(floats_from(w.prefix), token_table.data());
   Tensor table = doubles_from(w.patch_bias).unsqueeze(0).expand({geometry.patches(), width});
@@ -193,15 +196,8 @@ std::unique_ptr<FrozenWorkspace> FrozenVit::Body::make_workspace(int64_t images,
   return std::make_unique<Workspace>(*this, images, save);
 }
 
-void FrozenVit::Body::pack_backward() {
+void FrozenVit::Body::check_way_back() const {
   if (rope_cos.size() > 0) throw input_error("the fast engine has no way back through rotary positions");
-  patch.pack_backward(kernels->format);
-  for (auto& h : head) h.pack_backward(kernels->format);
-  for (auto& layer : layers) {
-    const bool last = &layer == &layers.back();
-    if (!last) layer.qkv.pack_backward(kernels->format);
-    for (Product* product : {&layer.q, &layer.kv, &layer.proj, &layer.fc1, &layer.fc2}) product->pack_backward(kernels->format);
-  }
 }
 
 void FrozenVit::Body::last_block_forward(Workspace& w, int64_t images, Saved& s) const {
@@ -262,19 +258,19 @@ void FrozenVit::Body::last_block_backward(Workspace& w, int64_t images, const At
   const Layer& layer = layers.back();
   const Saved& s = w.last;
   const int64_t R = images * tokens, C = class_tokens, Rc = images * C, D = width;
-  gemm(k, Rc, w.narrow, layer.fc2.backward, ScaleToActivations{&w.hidden, &s.gelu_derivative});
-  gemm(k, Rc, w.hidden, layer.fc1.backward, StoreRows{w.rows.data(), D});
+  gemm(k, Rc, w.narrow, layer.fc2.backward(k), ScaleToActivations{&w.hidden, &s.gelu_derivative});
+  gemm(k, Rc, w.hidden, layer.fc1.backward(k), StoreRows{w.rows.data(), D});
   layer_norm_backward(k, Rc, {w.rows.data(), D, &s.xhat2, s.rstd2.data(), w.dxc.data(), D, &w.narrow});
-  gemm(k, Rc, w.narrow, layer.proj.backward, StoreHeads{{&w.dout_last, nullptr, nullptr}});
+  gemm(k, Rc, w.narrow, layer.proj.backward(k), StoreHeads{{&w.dout_last, nullptr, nullptr}});
   if (at_attention) at_attention(s, w.dout_last);
   attention_backward(k, {&s.q, &s.k, &s.v, images},
                      {&w.dout_last, s.log_sum_exp.data(), &w.dq_last, 0, &w.dkv_last, 0, &w.dkv_last, D});
-  gemm(k, Rc, w.dq_last, layer.q.backward, StoreRows{w.rows.data(), D});
+  gemm(k, Rc, w.dq_last, layer.q.backward(k), StoreRows{w.rows.data(), D});
   layer_norm_backward(k, Rc, {w.rows.data(), D, &w.last_xhat, w.last_rstd.data(), w.dxc.data(), D, nullptr});
   // What came to the class tokens goes to their places; keys and values add their part, and the sum becomes the next operand.
   std::memset(w.x.data(), 0, sizeof(float) * R * D);
   for (int64_t b = 0; b < images; ++b) std::memcpy(w.x.data() + b * tokens * D, w.dxc.data() + b * C * D, sizeof(float) * C * D);
-  gemm(k, R, w.dkv_last, layer.kv.backward, StoreRows{w.rows.data(), D});
+  gemm(k, R, w.dkv_last, layer.kv.backward(k), StoreRows{w.rows.data(), D});
   layer_norm_backward(k, R, {w.rows.data(), D, &s.xhat1, s.rstd1.data(), w.x.data(), D, &w.narrow});
 }
 
@@ -285,7 +281,7 @@ void FrozenVit::Body::way_back(Workspace& w, int64_t images, const AtAttention& 
     for (int64_t c = 0; c < classes; ++c) w.dlogits_operand.set(b, c, w.dlogits[b * classes + c]);
   std::memset(w.dxc.data(), 0, sizeof(float) * Rc * D);
   for (int64_t h = 0; h < C; ++h) {
-    gemm(k, images, w.dlogits_operand, head[h].backward, StoreRows{w.rows.data(), D});
+    gemm(k, images, w.dlogits_operand, head[h].backward(k), StoreRows{w.rows.data(), D});
     layer_norm_backward(k, images, {w.rows.data(), D, &w.head_input[h], w.head_rstd.data() + h * images, w.dxc.data() + h * D, C * D, nullptr});
   }
   for (int64_t r = 0; r < Rc; ++r)
@@ -294,18 +290,18 @@ void FrozenVit::Body::way_back(Workspace& w, int64_t images, const AtAttention& 
   for (size_t i = layers.size() - 1; i-- > 0;) {
     const Layer& layer = layers[i];
     const Saved& s = w.saved[i];
-    gemm(k, R, w.narrow, layer.fc2.backward, ScaleToActivations{&w.hidden, &s.gelu_derivative});
-    gemm(k, R, w.hidden, layer.fc1.backward, StoreRows{w.rows.data(), D});
+    gemm(k, R, w.narrow, layer.fc2.backward(k), ScaleToActivations{&w.hidden, &s.gelu_derivative});
+    gemm(k, R, w.hidden, layer.fc1.backward(k), StoreRows{w.rows.data(), D});
     layer_norm_backward(k, R, {w.rows.data(), D, &s.xhat2, s.rstd2.data(), w.x.data(), D, &w.narrow});
-    gemm(k, R, w.narrow, layer.proj.backward, StoreHeads{{&w.dout, nullptr, nullptr}});
+    gemm(k, R, w.narrow, layer.proj.backward(k), StoreHeads{{&w.dout, nullptr, nullptr}});
     if (at_attention) at_attention(s, w.dout);
     if (at_attention && i == 0) return;
     attention_backward(k, {&s.q, &s.k, &s.v, images},
                        {&w.dout, s.log_sum_exp.data(), &w.dqkv, 0, &w.dqkv, D, &w.dqkv, 2 * D});
-    gemm(k, R, w.dqkv, layer.qkv.backward, StoreRows{w.rows.data(), D});
+    gemm(k, R, w.dqkv, layer.qkv.backward(k), StoreRows{w.rows.data(), D});
     layer_norm_backward(k, R, {w.rows.data(), D, &s.xhat1, s.rstd1.data(), w.x.data(), D, &w.narrow});
   }
-  gemm(k, R, w.narrow, patch.backward, StoreRows{w.dpatches.data(), rounded_to_strip(geometry.columns())});
+  gemm(k, R, w.narrow, patch_back, StoreRows{w.dpatches.data(), rounded_to_strip(geometry.columns())});
 }
 
 void FrozenVit::Body::backward(FrozenWorkspace& w, int64_t images) const {
@@ -313,7 +309,7 @@ void FrozenVit::Body::backward(FrozenWorkspace& w, int64_t images) const {
 }
 
 int64_t FrozenVit::Body::packed_bytes() const {
-  int64_t bytes = patch.bytes();
+  int64_t bytes = patch.bytes() + patch_back.bytes();
   for (const auto& h : head) bytes += h.bytes();
   for (const auto& l : layers)
     for (const Product* p : {&l.qkv, &l.q, &l.kv, &l.proj, &l.fc1, &l.fc2}) bytes += p->bytes();
@@ -376,7 +372,7 @@ Tensor FrozenVit::relevance(const Tensor& pixels, const Tensor& classes) {
   check_shape(classes, {pixels.size(0)}, "classes");
   auto& net = static_cast<Body&>(body());
   if (net.classes == 0) throw input_error("relevance: this network is an encoder without a head");
-  net.prepare_backward();
+  net.check_way_back();
   const int64_t T = net.tokens;
   const Tensor wanted = torch::one_hot(classes.to(torch::kCPU, torch::kInt64), net.classes).to(torch::kFloat32);  // (B, C)
   Tensor out = torch::zeros({pixels.size(0), T});

@@ -24,7 +24,8 @@ struct Packs {
 // What a chunk of images leaves for the way back.
 struct Chunk {
   int64_t capacity, tokens, queries;
-  Activations xhat1, xhat_q, context, xhat2, hidden, gelu_derivative;
+  Activations xhat1, xhat_q, context, xhat2, hidden;
+  Slopes gelu_derivative;
   Heads q, k, v;
   AlignedBuffer<float> rstd1, rstd_q, rstd2, log_sum_exp;
 };
@@ -105,7 +106,7 @@ std::unique_ptr<Chunk> TrainableBlock::Impl::take(int64_t images, int64_t tokens
                                        .context = Activations(format, Rq, D),
                                        .xhat2 = Activations(format, Rq, D),
                                        .hidden = Activations(format, Rq, F),
-                                       .gelu_derivative = Activations(format, Rq, F),
+                                       .gelu_derivative = Slopes(format, Rq, F),
                                        .q = cut(queries),
                                        .k = cut(tokens),
                                        .v = cut(tokens),

@@ -24,7 +24,8 @@ struct Grid {
 // What a chunk of images leaves for the way back.
 struct ConvChunk {
   int64_t rows;
-  Activations xhat, hidden, gelu_derivative;
+  Activations xhat, hidden;
+  Slopes gelu_derivative;
   AlignedBuffer<float> rstd;
 };
 
@@ -73,7 +74,7 @@ std::unique_ptr<ConvChunk> TrainableConvBlock::Impl::take(int64_t rows) {
   return std::make_unique<ConvChunk>(ConvChunk{.rows = rows,
                                                .xhat = Activations(format, rows, width),
                                                .hidden = Activations(format, rows, hidden()),
-                                               .gelu_derivative = Activations(format, rows, hidden()),
+                                               .gelu_derivative = Slopes(format, rows, hidden()),
                                                .rstd = AlignedBuffer<float>(rows)});
 }
 
