@@ -69,9 +69,9 @@ class Learned : public Method {
   MethodCost cost() const override {
     const auto passes = static_cast<double>(options_.steps * options_.grids * 2 * options_.objective.steps) *
                         static_cast<double>(options_.objective.references.size());
-    // Features are a forward, a prior one of its own and a way back.
-    const bool prior = explainer_->decoder()->options.prior != "none";
-    return {passes + (sees_target_ ? 1 : 0) + (prior ? 1 : 0), passes + (prior ? 1 : 0)};
+    // Features are a forward, a prior one and a way back; the same forward where they can share it.
+    const bool prior = explainer_->decoder()->options.prior != "none", shared = explainer_->shares_forward();
+    return {passes + (sees_target_ ? 1 : 0) + (prior && !shared ? 1 : 0), passes + (prior ? 1 : 0)};
   }
 
  private:

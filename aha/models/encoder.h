@@ -7,6 +7,8 @@
 // head, times T so that 1 is the average.
 #pragma once
 
+#include <optional>
+
 #include "aha/models/classifier.h"
 
 namespace aha {
@@ -26,6 +28,15 @@ class Encoder {
 
   // pixels (B, 3, H, W) in [0, 1] -> one (B, C_k, h_k, w_k) a level. No gradient flows.
   virtual std::vector<Tensor> features(const Tensor& pixels) = 0;
+
+  // Whether features come from the very forward pass of `target` that chefer (models/chefer.h) begins with.
+  virtual bool gives_chefer(const Classifier& target) const { return false; }
+  struct FeaturesAndChefer {
+    std::vector<Tensor> levels;
+    Tensor values;  // chefer_values()
+  };
+  // Both from that one pass, classes (B) int64; nothing where pictures of this size do not run that way.
+  virtual std::optional<FeaturesAndChefer> features_and_chefer(const Tensor& pixels, const Tensor& classes) { return std::nullopt; }
 
  protected:
   EncoderInfo info_;

@@ -109,6 +109,24 @@ class TapEncoder : public Encoder {
     if (found.empty() && several_on_cpu(pixels)) return each_alone(pixels, [this](const Tensor& one) { return features(one); });
     Taps taps(wanted_);
     if (found.empty()) network_->logits(pixels, &taps);
+    return levels_from(taps, found);
+  }
+
+  bool gives_chefer(const Classifier& target) const override {
+    return network_.get() == &target && looks_ && dynamic_cast<FrozenVit*>(network_->engine());
+  }
+
+  std::optional<FeaturesAndChefer> features_and_chefer(const Tensor& pixels, const Tensor& classes) override {
+    auto* vit = dynamic_cast<FrozenVit*>(network_->engine());
+    if (!vit || !looks_ || !on_engine(pixels)) return std::nullopt;
+    const auto found = vit->relevance(pixels, classes, *looks_);
+    Taps taps(wanted_);
+    return FeaturesAndChefer{levels_from(taps, found.seen), found.tokens.slice(1, network_->prefix_tokens())};
+  }
+
+ private:
+  // `found`: what is wanted, in this order, unless the taps have it already.
+  std::vector<Tensor> levels_from(Taps& taps, const std::vector<Tensor>& found) const {
     for (size_t i = 0; i < found.size(); ++i) taps.offer(wanted_[i], found[i]);
     std::vector<Tensor> maps;
     for (const auto& level : info_.levels) {
@@ -120,12 +138,15 @@ class TapEncoder : public Encoder {
     return maps;
   }
 
- private:
+  bool on_engine(const Tensor& pixels) const {
+    const int64_t size = network_->info().input.size;
+    return pixels.is_cpu() && pixels.size(2) == size && pixels.size(3) == size;
+  }
+
   // From the fast engine where there is one and it shows all that is wanted; else empty. ViT-Ti/16, two threads, ms an image of 8 and alone: tokens and all
   // attention rows 11.5 and 19.7, tokens alone 10.1 and 19.1; through libtorch, image by image, 38.9 and 27.6.
   std::vector<Tensor> fast_taps(const Tensor& pixels) {
-    const int64_t size = network_->info().input.size;
-    if (!pixels.is_cpu() || pixels.size(2) != size || pixels.size(3) != size) return {};
+    if (!on_engine(pixels)) return {};
     if (looks_)
       if (auto* vit = dynamic_cast<FrozenVit*>(network_->engine())) return vit->seen(pixels, *looks_);
     if (stages_)
@@ -247,10 +268,15 @@ void Explainer::add_prior(const std::string& name, double weight) {
 
 Features Explainer::features(const Tensor& pixels, const Tensor& classes) {
   check_shape(pixels, {-1, 3, -1, -1}, "pixels of the explainer");
-  Features found{encoder_->features(pixels), pixels.size(2), pixels.size(3), {}};
+  const int64_t H = pixels.size(2), W = pixels.size(3);
   const auto& prior = decoder_->options.prior;
-  if (prior != "none") found.prior = prior_map(prior, *target_, pixels, classes);
-  return found;
+  if (shares_forward())
+    if (const auto both = encoder_->features_and_chefer(pixels, classes)) return {both->levels, H, W, map_of_order(both->values, H, W)};
+  return {encoder_->features(pixels), H, W, prior == "none" ? Tensor() : prior_map(prior, *target_, pixels, classes)};
+}
+
+bool Explainer::shares_forward() const {
+  return decoder_->options.prior == "chefer" && encoder_->gives_chefer(*target_);
 }
 
 std::shared_ptr<DecoderImpl> Explainer::decoder_copy() {

@@ -30,6 +30,9 @@ class Explainer {
   Tensor decode(const Features& features, const Tensor& classes);  // -> (B, H, W)
   Tensor map(const Tensor& pixels, const Tensor& classes) { return decode(features(pixels, classes), classes); }
 
+  // Whether features and prior come from one forward pass of the target.
+  bool shares_forward() const;
+
   // From now on the map is weight * prior + decoder.
   void add_prior(const std::string& name, double weight);
 

@@ -27,10 +27,13 @@ void check_prior(const std::string& name, const Classifier& target) {
 
 Tensor prior_map(const std::string& name, Classifier& target, const Tensor& pixels, const Tensor& classes) {
   check_prior(name, target);
-  const Tensor order = ranks(chefer_values(target, pixels, classes));  // (B, n)
-  const auto side = static_cast<int64_t>(std::llround(std::sqrt(static_cast<double>(order.size(1)))));
-  if (side * side != order.size(1)) throw input_error("prior {}: expected a square grid of patches, found {}", name, order.size(1));
-  return at::upsample_bilinear2d(order.view({-1, 1, side, side}), {pixels.size(2), pixels.size(3)}, false).squeeze(1);
+  return map_of_order(chefer_values(target, pixels, classes), pixels.size(2), pixels.size(3));
+}
+
+Tensor map_of_order(const Tensor& values, int64_t height, int64_t width) {
+  const auto side = static_cast<int64_t>(std::llround(std::sqrt(static_cast<double>(values.size(1)))));
+  if (side * side != values.size(1)) throw input_error("prior: expected a square grid of patches, found {}", values.size(1));
+  return at::upsample_bilinear2d(ranks(values).view({-1, 1, side, side}), {height, width}, false).squeeze(1);
 }
 
 }  // namespace aha

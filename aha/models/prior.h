@@ -17,6 +17,9 @@ inline const std::vector<std::string> kPriors = {"none", "chefer"};
 // Throws where this target has no such map.
 void check_prior(const std::string& name, const Classifier& target);
 
+// One value a patch, (B, n), row-major -> their order as a map, (B, H, W) in [0, 1]
+Tensor map_of_order(const Tensor& values, int64_t height, int64_t width);
+
 // pixels (B, 3, H, W), classes (B) -> (B, H, W) in [0, 1]. A picture's order does not depend on its batch mates.
 Tensor prior_map(const std::string& name, Classifier& target, const Tensor& pixels, const Tensor& classes);
 

@@ -4,6 +4,8 @@
 
 #include "aha/base/parallel.h"
 #include "aha/models/chefer.h"
+#include "aha/models/explainer.h"
+#include "aha/models/prior.h"
 #include "aha/models/vit_encoder.h"
 #include "aha/nn/state.h"
 #include "aha/testing/gradient.h"
@@ -203,6 +205,41 @@ TEST_P(EngineOf, RelevanceIsCheferOfTheTaps) {
   EXPECT_FALSE(torch::equal(found, expected)) << "the engine did not run";
   EXPECT_TRUE(torch::equal(found.narrow(0, 3, 1), chefer_values(fast, pixels.narrow(0, 3, 1), classes.narrow(0, 3, 1))));
   EXPECT_GT(relative(chefer_values(fast, pixels, (classes + 1) % 3), found), 1e-3);
+
+  // What is seen on its way forward is what is seen without it, the last block's tokens too.
+  const auto encoder = encoder_from_target(fast, {fmt::format("block.0+block.{}.attention", config().depth - 1), fmt::format("block.{}", config().depth - 1)});
+  ASSERT_TRUE(encoder->gives_chefer(fast));
+  EXPECT_FALSE(encoder->gives_chefer(plain));
+  for (int again = 0; again < 2; ++again) {
+    const auto both = encoder->features_and_chefer(pixels, classes);
+    const auto levels = encoder->features(pixels);
+    ASSERT_TRUE(both);
+    EXPECT_TRUE(torch::equal(both->values, found));
+    for (size_t k = 0; k < 2; ++k) EXPECT_TRUE(torch::equal(both->levels.at(k), levels[k])) << k;
+  }
+  EXPECT_FALSE(encoder->features_and_chefer(torch::rand({1, 3, size / 2, size / 2}), classes.narrow(0, 0, 1)));
+}
+
+TEST(Engine, AnExplainerTakesFeaturesAndPriorFromOneForward) {
+  Vit network = random_network(small_vit());
+  ClassifierInfo info;
+  info.name = "small";
+  info.input = input_of(small_vit());
+  VitClassifier plain(network, info), fast(network, info, Precision::kF32);
+  DecoderOptions options{.widths = {64, 64}, .scales = {2, 1}, .classes = 7, .embedding = 8, .channels = 16, .top = 16, .head = 16};
+  const auto explainer_of = [&](Classifier& target) { return std::make_unique<Explainer>(encoder_from_target(target, {"block.0", "block.2"}), options, &target); };
+  EXPECT_FALSE(explainer_of(fast)->shares_forward());  // no prior
+  options.prior = "chefer";
+  EXPECT_FALSE(explainer_of(plain)->shares_forward());
+  const auto explainer = explainer_of(fast);
+  ASSERT_TRUE(explainer->shares_forward());
+  torch::manual_seed(10);
+  const Tensor pixels = torch::rand({2, 3, 32, 32}), classes = torch::tensor({0, 2});
+  const Features found = explainer->features(pixels, classes);
+  const auto levels = explainer->encoder().features(pixels);
+  EXPECT_TRUE(torch::equal(found.prior, prior_map("chefer", fast, pixels, classes)));
+  ASSERT_EQ(found.levels.size(), 2u);
+  for (size_t k = 0; k < 2; ++k) EXPECT_TRUE(torch::equal(found.levels[k], levels[k])) << k;
 }
 
 TEST(Engine, PerturbedProbabilitiesAndTheirGradientEqualTheLongWay) {

@@ -48,8 +48,8 @@ struct FrozenWorkspace {
   int64_t capacity;     // images
   bool saving;          // holds what the way back needs
   Activations patches;  // geometry.tokens() rows an image, in the form of FrozenBody::pixel_kernels()
-  AlignedBuffer<float> logits, dlogits,
-      dpatches;  // rows rounded_to_strip(classes), classes and rounded_to_strip(columns) apart
+  AlignedBuffer<float> logits, dlogits;  // rows rounded_to_strip(classes) and classes apart
+  float* dpatches = nullptr;             // rows rounded_to_strip(columns) apart, in a buffer that the way back has done with
   int64_t bytes = 0;
 
  protected:

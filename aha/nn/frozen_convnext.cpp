@@ -125,8 +125,7 @@ struct FrozenConvNext::Body::Workspace : FrozenWorkspace {
   AlignedBuffer<float> stem_rstd;
   AlignedBuffer<float> x;     // (R, D): the residual stream
   AlignedBuffer<float> rows;  // (R, D) or a piece of it: what a norm reads
-  AlignedBuffer<float> dx,
-      dy;  // (R, D): gradient of the residual stream, and of a depthwise convolution's output
+  AlignedBuffer<float> dx, dy;  // (R, D): gradient of the residual stream; of a depthwise convolution's output, later dpatches
   AlignedBuffer<float> dquarters;  // (R, 4 D of the stage before)
   AlignedBuffer<float> pooled, dpooled, head_rstd;
   Activations head_input, dlogits_operand;
@@ -177,12 +176,12 @@ FrozenConvNext::Body::Workspace::Workspace(const Body& net, int64_t images, bool
   logits = floats(images * rounded_to_strip(net.classes));
   if (save) {
     dx = floats(most_rows);
-    dy = floats(most_rows);
+    dy = floats(std::max(most_rows, R * rounded_to_strip(net.geometry.columns())));
+    dpatches = dy.data();
     dquarters = floats(most_quarters);
     dpooled = floats(images * D);
     dlogits = floats(images * net.classes);
     dlogits_operand = operand(format, images, net.classes);
-    dpatches = floats(R * rounded_to_strip(net.geometry.columns()));
   }
 }
 
@@ -428,7 +427,7 @@ void FrozenConvNext::Body::stem_backward(Workspace& w, int64_t images) const {
     layer_norm_backward(
         k, p.rows,
         {w.rows.data(), D, &w.stem_xhat[p.index], w.stem_rstd.data() + p.first_row, dx, D, &operand});
-    gemm(k, p.rows, operand, stem_back, StoreRows{w.dpatches.data() + p.first_row * columns, columns});
+    gemm(k, p.rows, operand, stem_back, StoreRows{w.dpatches + p.first_row * columns, columns});
   });
 }
 

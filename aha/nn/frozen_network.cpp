@@ -95,7 +95,7 @@ struct LogitsFunction : torch::autograd::Function<LogitsFunction> {
                   sizeof(float) * n * net->classes);
       net->backward(w, n);
       for (int64_t i = 0; i < n; ++i)
-        pixels_from_patch_rows(net->geometry, w.dpatches.data() + i * tokens * stride, stride,
+        pixels_from_patch_rows(net->geometry, w.dpatches + i * tokens * stride, stride,
                                out.data_ptr<float>() + (first + i) * image_size);
       if (again) net->give_back(std::move(again));
     });
@@ -191,7 +191,7 @@ FrozenNetwork::Probabilities FrozenNetwork::perturbed_probabilities(const Pertur
       net.backward(*w, n);
       for (int64_t i = 0; i < n; ++i)
         compose_backward(
-            *net.kernels, *sources[(first + i) / S], w->dpatches.data() + i * tokens * stride, stride,
+            *net.kernels, *sources[(first + i) / S], w->dpatches + i * tokens * stride, stride,
             std::span<float>(result.gradient.data_ptr<float>() + (first + i) * K, static_cast<size_t>(K)));
     }
     net.give_back(std::move(w));

@@ -32,6 +32,7 @@ struct Saved {
 
 struct FrozenVit::Body : FrozenBody {
   struct Workspace;
+  class Looks;
 
   Body(const FrozenVitWeights& w, const KernelSet& chosen);
 
@@ -51,14 +52,16 @@ struct FrozenVit::Body : FrozenBody {
   int64_t packed_bytes() const override;
 
   // The first `blocks` blocks on all tokens.
-  void run_blocks(Workspace& w, int64_t images, size_t blocks, const std::function<void(int block, const Saved& s)>& after_block) const;
+  using AfterBlock = std::function<void(int block, const Saved& s)>;
+  void run_blocks(Workspace& w, int64_t images, size_t blocks, const AfterBlock& after_block) const;
+  void block_forward(Workspace& w, int64_t images, const Layer& layer, Saved& s) const;
+  void class_forward(Workspace& w, int64_t images) const;  // the last block and the head, class tokens alone
 
   // Who only wants to see the gradient that reaches each attention, last block first, ends there.
   using AtAttention = std::function<void(const Saved& s, const Heads& dout)>;
   void way_back(Workspace& w, int64_t images, const AtAttention& at_attention) const;
 
  private:
-  void last_block_forward(Workspace& w, int64_t images, Saved& s) const;
   void last_block_backward(Workspace& w, int64_t images, const AtAttention& at_attention) const;
 };
 
@@ -67,7 +70,8 @@ struct FrozenVit::Body::Workspace : FrozenWorkspace {
 
   std::vector<Saved> saved;             // one a block on the way to a gradient, else one for all
   Saved last;                           // of the last block, class tokens alone
-  AlignedBuffer<float> x, rows;         // (R, D): residual stream, on the way back its gradient; a product's rows
+  Saved spare;                          // of the last block, all tokens, for who wants to see them on the way to a gradient
+  AlignedBuffer<float> x, rows;         // (R, D): residual stream, on the way back its gradient; a product's rows, the last of which are dpatches
   AlignedBuffer<float> xc, dxc;         // the same of the class tokens alone, (B * class tokens, D)
   AlignedBuffer<float> last_rstd, head_rstd;
   Activations last_xhat;                // last block: norm1 of the class tokens
@@ -76,6 +80,9 @@ struct FrozenVit::Body::Workspace : FrozenWorkspace {
   Activations dqkv, dq_last, dkv_last, dlogits_operand;
   std::vector<Activations> head_input;  // one a class token, (B, D)
   Heads dout, dout_last;
+
+  // Of a block whose `queries` first tokens ask.
+  Saved block_state(const Body& net, int64_t queries);
 
  private:
   Heads cut(Format format, int64_t images, int64_t heads, int64_t tokens, int64_t width) {
@@ -87,28 +94,14 @@ struct FrozenVit::Body::Workspace : FrozenWorkspace {
 FrozenVit::Body::Workspace::Workspace(const Body& net, int64_t images, bool save) : FrozenWorkspace(images, save) {
   const Format format = net.kernels->format;
   const int64_t R = images * net.tokens, D = net.width, F = net.hidden, Rc = images * net.class_tokens;
-  const auto block_state = [&](int64_t queries, int64_t key_rows) {
-    Saved s;
-    const int64_t query_rows = images * queries;
-    s.xhat1 = operand(format, key_rows, D);
-    s.xhat2 = operand(format, query_rows, D);
-    if (save) s.gelu_derivative = slopes(format, query_rows, F);
-    s.q = cut(format, images, net.heads, queries, net.head_width);
-    s.k = cut(format, images, net.heads, net.tokens, net.head_width);
-    s.v = cut(format, images, net.heads, net.tokens, net.head_width);
-    s.rstd1 = floats(key_rows);
-    s.rstd2 = floats(query_rows);
-    s.log_sum_exp = floats(images * net.heads * queries);
-    return s;
-  };
   const size_t blocks = net.layers.size();
-  for (size_t i = 0; i < (save ? blocks - 1 : 1); ++i) saved.push_back(block_state(net.tokens, R));
+  for (size_t i = 0; i < (save ? blocks - 1 : 1); ++i) saved.push_back(block_state(net, net.tokens));
   x = floats(R * D);
   patches = operand(net.pixel_kernels().format, R, net.geometry.columns());
   narrow = operand(format, R, D);
   hidden = operand(format, R, F);
   if (net.class_tokens > 0) {
-    last = block_state(net.class_tokens, R);
+    last = block_state(net, net.class_tokens);
     xc = floats(Rc * D);
     last_xhat = operand(format, Rc, D);
     last_rstd = floats(Rc);
@@ -117,10 +110,10 @@ FrozenVit::Body::Workspace::Workspace(const Body& net, int64_t images, bool save
     for (int64_t h = 0; h < net.class_tokens; ++h) head_input.push_back(operand(format, images, D));
   }
   if (save) {
-    rows = floats(R * D);
+    rows = floats(R * std::max(D, rounded_to_strip(net.geometry.columns())));
+    dpatches = rows.data();
     dxc = floats(Rc * D);
     dlogits = floats(images * net.classes);
-    dpatches = floats(R * rounded_to_strip(net.geometry.columns()));
     dqkv = operand(format, R, 3 * D);
     dq_last = operand(format, Rc, D);
     dkv_last = operand(format, R, 2 * D);
@@ -128,6 +121,22 @@ FrozenVit::Body::Workspace::Workspace(const Body& net, int64_t images, bool save
     dout = cut(format, images, net.heads, net.tokens, net.head_width);
     dout_last = cut(format, images, net.heads, net.class_tokens, net.head_width);
   }
+}
+
+Saved FrozenVit::Body::Workspace::block_state(const Body& net, int64_t queries) {
+  const Format format = net.kernels->format;
+  const int64_t key_rows = capacity * net.tokens, query_rows = capacity * queries;
+  Saved s;
+  s.xhat1 = operand(format, key_rows, net.width);
+  s.xhat2 = operand(format, query_rows, net.width);
+  if (saving) s.gelu_derivative = slopes(format, query_rows, net.hidden);
+  s.q = cut(format, capacity, net.heads, queries, net.head_width);
+  s.k = cut(format, capacity, net.heads, net.tokens, net.head_width);
+  s.v = cut(format, capacity, net.heads, net.tokens, net.head_width);
+  s.rstd1 = floats(key_rows);
+  s.rstd2 = floats(query_rows);
+  s.log_sum_exp = floats(capacity * net.heads * queries);
+  return s;
 }
 
 FrozenVit::Body::Body(const FrozenVitWeights& w, const KernelSet& chosen) : FrozenBody(chosen) {
@@ -200,8 +209,9 @@ void FrozenVit::Body::check_way_back() const {
   if (rope_cos.size() > 0) throw input_error("the fast engine has no way back through rotary positions");
 }
 
-void FrozenVit::Body::last_block_forward(Workspace& w, int64_t images, Saved& s) const {
+void FrozenVit::Body::class_forward(Workspace& w, int64_t images) const {
   const KernelSet& k = *kernels;
+  Saved& s = w.last;
   const Layer& layer = layers.back();
   const int64_t R = images * tokens, C = class_tokens, Rc = images * C, D = width;
   layer_norm(k, R, w.x.data(), D, eps, s.xhat1, s.rstd1.data());
@@ -215,35 +225,7 @@ void FrozenVit::Body::last_block_forward(Workspace& w, int64_t images, Saved& s)
   layer_norm(k, Rc, w.xc.data(), D, eps, s.xhat2, s.rstd2.data());
   gemm(k, Rc, s.xhat2, layer.fc1.forward, GeluToActivations{&w.hidden, layer.fc1.bias.data(), w.saving ? &s.gelu_derivative : nullptr});
   gemm(k, Rc, w.hidden, layer.fc2.forward, AddToRows{w.xc.data(), D, layer.fc2.bias.data()});
-}
-
-void FrozenVit::Body::run_blocks(Workspace& w, int64_t images, size_t blocks,
-                                 const std::function<void(int block, const Saved& s)>& after_block) const {
-  const KernelSet& k = *kernels;
-  const int64_t R = images * tokens, D = width;
-  gemm(pixel_kernels(), R, w.patches, patch.forward, StoreWithTable{w.x.data(), D, token_table.data(), tokens});
-  for (size_t i = 0; i < blocks; ++i) {
-    const Layer& layer = layers[i];
-    Saved& s = w.saved[w.saving ? i : 0];
-    layer_norm(k, R, w.x.data(), D, eps, s.xhat1, s.rstd1.data());
-    gemm(k, R, s.xhat1, layer.qkv.forward, StoreHeads{{&s.q, &s.k, &s.v}, layer.qkv.bias.data()});
-    if (rope_cos.size() > 0)
-      for (Heads* heads : {&s.q, &s.k}) rotate_heads(k, images, geometry.prefix_tokens, rope_cos.data(), rope_sin.data(), *heads);
-    attention_forward(k, {&s.q, &s.k, &s.v, images}, w.narrow, s.log_sum_exp.data());
-    gemm(k, R, w.narrow, layer.proj.forward, AddToRows{w.x.data(), D, layer.proj.bias.data()});
-    layer_norm(k, R, w.x.data(), D, eps, s.xhat2, s.rstd2.data());
-    gemm(k, R, s.xhat2, layer.fc1.forward, GeluToActivations{&w.hidden, layer.fc1.bias.data(), w.saving ? &s.gelu_derivative : nullptr});
-    gemm(k, R, w.hidden, layer.fc2.forward, AddToRows{w.x.data(), D, layer.fc2.bias.data()});
-    if (after_block) after_block(static_cast<int>(i), s);
-  }
-}
-
-void FrozenVit::Body::forward(FrozenWorkspace& workspace, int64_t images) const {
-  const KernelSet& k = *kernels;
-  auto& w = static_cast<Workspace&>(workspace);
-  run_blocks(w, images, layers.size() - 1, nullptr);
-  last_block_forward(w, images, w.last);
-  const int64_t C = class_tokens, D = width, stride = rounded_to_strip(classes);
+  const int64_t stride = rounded_to_strip(classes);
   for (int64_t h = 0; h < C; ++h) {
     layer_norm(k, images, w.xc.data() + h * D, C * D, eps, w.head_input[h], w.head_rstd.data() + h * images);
     if (h == 0)
@@ -251,6 +233,35 @@ void FrozenVit::Body::forward(FrozenWorkspace& workspace, int64_t images) const 
     else
       gemm(k, images, w.head_input[h], head[h].forward, AddToRows{w.logits.data(), stride, head[h].bias.data()});
   }
+}
+
+void FrozenVit::Body::block_forward(Workspace& w, int64_t images, const Layer& layer, Saved& s) const {
+  const KernelSet& k = *kernels;
+  const int64_t R = images * tokens, D = width;
+  layer_norm(k, R, w.x.data(), D, eps, s.xhat1, s.rstd1.data());
+  gemm(k, R, s.xhat1, layer.qkv.forward, StoreHeads{{&s.q, &s.k, &s.v}, layer.qkv.bias.data()});
+  if (rope_cos.size() > 0)
+    for (Heads* heads : {&s.q, &s.k}) rotate_heads(k, images, geometry.prefix_tokens, rope_cos.data(), rope_sin.data(), *heads);
+  attention_forward(k, {&s.q, &s.k, &s.v, images}, w.narrow, s.log_sum_exp.data());
+  gemm(k, R, w.narrow, layer.proj.forward, AddToRows{w.x.data(), D, layer.proj.bias.data()});
+  layer_norm(k, R, w.x.data(), D, eps, s.xhat2, s.rstd2.data());
+  gemm(k, R, s.xhat2, layer.fc1.forward, GeluToActivations{&w.hidden, layer.fc1.bias.data(), w.saving ? &s.gelu_derivative : nullptr});
+  gemm(k, R, w.hidden, layer.fc2.forward, AddToRows{w.x.data(), D, layer.fc2.bias.data()});
+}
+
+void FrozenVit::Body::run_blocks(Workspace& w, int64_t images, size_t blocks, const AfterBlock& after_block) const {
+  gemm(pixel_kernels(), images * tokens, w.patches, patch.forward, StoreWithTable{w.x.data(), width, token_table.data(), tokens});
+  for (size_t i = 0; i < blocks; ++i) {
+    Saved& s = w.saved[w.saving ? i : 0];
+    block_forward(w, images, layers[i], s);
+    if (after_block) after_block(static_cast<int>(i), s);
+  }
+}
+
+void FrozenVit::Body::forward(FrozenWorkspace& workspace, int64_t images) const {
+  auto& w = static_cast<Workspace&>(workspace);
+  run_blocks(w, images, layers.size() - 1, nullptr);
+  class_forward(w, images);
 }
 
 void FrozenVit::Body::last_block_backward(Workspace& w, int64_t images, const AtAttention& at_attention) const {
@@ -301,7 +312,7 @@ void FrozenVit::Body::way_back(Workspace& w, int64_t images, const AtAttention& 
     gemm(k, R, w.dqkv, layer.qkv.backward(k), StoreRows{w.rows.data(), D});
     layer_norm_backward(k, R, {w.rows.data(), D, &s.xhat1, s.rstd1.data(), w.x.data(), D, &w.narrow});
   }
-  gemm(k, R, w.narrow, patch_back, StoreRows{w.dpatches.data(), rounded_to_strip(geometry.columns())});
+  gemm(k, R, w.narrow, patch_back, StoreRows{w.dpatches, rounded_to_strip(geometry.columns())});
 }
 
 void FrozenVit::Body::backward(FrozenWorkspace& w, int64_t images) const {
@@ -367,54 +378,76 @@ static void add_relevance(const KernelSet& kernels, const Saved& s, const Heads&
   std::ranges::copy(sum, row);
 }
 
-Tensor FrozenVit::relevance(const Tensor& pixels, const Tensor& classes) {
+// What is looked at, collected chunk by chunk.
+class FrozenVit::Body::Looks {
+ public:
+  Looks(const Body& net, int64_t images, const std::vector<Look>& looks) : looks_(looks) {
+    for (const Look& look : looks) {
+      if (look.block < 0 || look.block >= static_cast<int>(net.layers.size()))
+        throw input_error("a look into block {}: this network has blocks 0..{}", look.block, net.layers.size() - 1);
+      found.push_back(look.class_attention ? torch::empty({images, net.heads, 1, net.tokens}) : torch::empty({images, net.tokens, net.width}));
+      blocks = std::max<size_t>(blocks, look.block + 1);
+    }
+  }
+
+  // After a block has run on the n images from `first` on.
+  void take(int block, const Saved& s, const Workspace& w, int64_t first, int64_t n) {
+    for (size_t i = 0; i < looks_.size(); ++i) {
+      if (looks_[i].block != block) continue;
+      const int64_t count = found[i][0].numel();
+      float* to = found[i].data_ptr<float>() + first * count;
+      if (looks_[i].class_attention)
+        for (int64_t b = 0; b < n; ++b) class_attention(s, b, to + b * count);
+      else
+        std::memcpy(to, w.x.data(), sizeof(float) * n * count);
+    }
+  }
+
+  std::vector<Tensor> found;  // one a look
+  size_t blocks = 0;          // that have to run
+
+ private:
+  const std::vector<Look>& looks_;
+};
+
+FrozenVit::Relevance FrozenVit::relevance(const Tensor& pixels, const Tensor& classes, const std::vector<Look>& looks) {
   check_pixels(pixels);
   check_shape(classes, {pixels.size(0)}, "classes");
   auto& net = static_cast<Body&>(body());
   if (net.classes == 0) throw input_error("relevance: this network is an encoder without a head");
   net.check_way_back();
+  Body::Looks seen(net, pixels.size(0), looks);
   const int64_t T = net.tokens;
+  const size_t last = net.layers.size() - 1;
   const Tensor wanted = torch::one_hot(classes.to(torch::kCPU, torch::kInt64), net.classes).to(torch::kFloat32);  // (B, C)
   Tensor out = torch::zeros({pixels.size(0), T});
   out.select(1, 0).fill_(1);
   net.for_chunks(pixels, true, [&](std::unique_ptr<FrozenWorkspace>& workspace, int64_t first, int64_t n) {
     auto& w = static_cast<Body::Workspace&>(*workspace);
-    net.forward(w, n);
+    net.run_blocks(w, n, last, [&](int block, const Saved& s) { seen.take(block, s, w, first, n); });
+    net.class_forward(w, n);
+    if (seen.blocks > last) {
+      if (w.spare.q.tokens() == 0) w.spare = w.block_state(net, T);
+      net.block_forward(w, n, net.layers[last], w.spare);
+      seen.take(static_cast<int>(last), w.spare, w, first, n);
+    }
     std::copy_n(wanted.data_ptr<float>() + first * net.classes, n * net.classes, w.dlogits.data());
     net.way_back(w, n, [&](const Saved& s, const Heads& dout) {
       for (int64_t b = 0; b < n; ++b) add_relevance(net.pixel_kernels(), s, dout, b, out.data_ptr<float>() + (first + b) * T);
     });
   });
-  return out;
+  return {out, seen.found};
 }
 
 std::vector<Tensor> FrozenVit::seen(const Tensor& pixels, const std::vector<Look>& looks) {
   check_pixels(pixels);
   auto& net = static_cast<Body&>(body());
-  const int64_t T = net.tokens, D = net.width, H = net.heads;
-  std::vector<Tensor> out;
-  size_t needed = 0;
-  for (const Look& look : looks) {
-    if (look.block < 0 || look.block >= static_cast<int>(net.layers.size()))
-      throw input_error("a look into block {}: this network has blocks 0..{}", look.block, net.layers.size() - 1);
-    out.push_back(look.class_attention ? torch::empty({pixels.size(0), H, 1, T}) : torch::empty({pixels.size(0), T, D}));
-    needed = std::max<size_t>(needed, look.block + 1);
-  }
+  Body::Looks seen(net, pixels.size(0), looks);
   net.for_chunks(pixels, false, [&](std::unique_ptr<FrozenWorkspace>& workspace, int64_t first, int64_t n) {
     auto& w = static_cast<Body::Workspace&>(*workspace);
-    net.run_blocks(w, n, needed, [&](int block, const Saved& s) {
-      for (size_t i = 0; i < looks.size(); ++i) {
-        if (looks[i].block != block) continue;
-        const int64_t count = out[i][0].numel();
-        float* to = out[i].data_ptr<float>() + first * count;
-        if (looks[i].class_attention)
-          for (int64_t b = 0; b < n; ++b) class_attention(s, b, to + b * count);
-        else
-          std::memcpy(to, w.x.data(), sizeof(float) * n * count);
-      }
-    });
+    net.run_blocks(w, n, seen.blocks, [&](int block, const Saved& s) { seen.take(block, s, w, first, n); });
   });
-  return out;
+  return seen.found;
 }
 
 }  // namespace aha

@@ -52,8 +52,12 @@ class FrozenVit : public FrozenNetwork {
   std::vector<Tensor> seen(const Tensor& pixels, const std::vector<Look>& looks);
 
   // What every token counts for its image's class by attention and gradient (Chefer et al. 2021): the class token's row of (I + C_last) ... (I + C_0),
-  // C = relu(mean over heads of P * dlogit/dP). That row grows on the way back, block by block. classes (B) int64 -> (B, T). No gradient.
-  Tensor relevance(const Tensor& pixels, const Tensor& classes);
+  // C = relu(mean over heads of P * dlogit/dP). That row grows on the way back, block by block. No gradient. Looks are taken on the way forward and equal those of seen().
+  struct Relevance {
+    Tensor tokens;             // (B, T)
+    std::vector<Tensor> seen;  // one a look
+  };
+  Relevance relevance(const Tensor& pixels, const Tensor& classes, const std::vector<Look>& looks = {});  // classes (B) int64
 
  private:
   struct Body;
