@@ -20,13 +20,10 @@ std::vector<NetworkProblem> problems(const NetworkBenchOptions& options, const C
   std::vector<NetworkProblem> list;
   std::vector<std::string> names;
   for (const Problem& p : problems_of("networks", 1, options.long_list || !options.network.empty())) {
-    const size_t space = p.words.find(' ');
-    if (space == std::string::npos)
-      throw input_error("networks.txt: expected a name and an architecture, found '{}'", printable(p.words));
+    const auto [name, architecture] = name_and_architecture(p);
     const auto batch = context.batch_size > 0 ? context.batch_size : static_cast<int64_t>(p.sizes[0]);
-    names.push_back(p.words.substr(0, space));
-    if (options.network.empty() || options.network == names.back())
-      list.push_back({names.back(), p.words.substr(p.words.find_first_not_of(' ', space)), batch});
+    names.push_back(name);
+    if (options.network.empty() || options.network == name) list.push_back({name, architecture, batch});
   }
   if (list.empty()) throw unknown_name_error("network", options.network, names);
   return list;

@@ -18,14 +18,6 @@
 namespace aha {
 namespace {
 
-// "name architecture" behind the numbers of a problem.
-std::pair<std::string, std::string> name_and_architecture(const Problem& p) {
-  const size_t space = p.words.find(' ');
-  if (space == std::string::npos)
-    throw input_error("problem: expected a name and an architecture, found '{}'", printable(p.words));
-  return {p.words.substr(0, space), p.words.substr(p.words.find_first_not_of(' ', space))};
-}
-
 int64_t size_at(const Problem& p, int i) {
   return static_cast<int64_t>(p.sizes[i]);
 }

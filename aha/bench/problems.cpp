@@ -37,6 +37,13 @@ std::vector<Problem> problems_from_text(const std::string& text, const std::stri
   return problems;
 }
 
+NamedArchitecture name_and_architecture(const Problem& p) {
+  const size_t space = p.words.find(' ');
+  if (space == std::string::npos)
+    throw input_error("problem: expected a name and an architecture, found '{}'", printable(p.words));
+  return {p.words.substr(0, space), p.words.substr(p.words.find_first_not_of(' ', space))};
+}
+
 std::vector<Problem> problems_of(const std::string& section, int count, bool with_long) {
   const std::string path = (problems_folder() / (section + ".txt")).string();
   return problems_from_text(read_file(path, 1 << 20), path, count, with_long);

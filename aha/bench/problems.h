@@ -22,4 +22,10 @@ std::vector<Problem> problems_of(const std::string& section, int count, bool wit
 std::vector<Problem> problems_from_text(const std::string& text, const std::string& where, int count,
                                         bool with_long);
 
+// Words that are a name and an architecture: "vit4 vit_mini_4:depth=6".
+struct NamedArchitecture {
+  std::string name, architecture;
+};
+NamedArchitecture name_and_architecture(const Problem& problem);
+
 }  // namespace aha

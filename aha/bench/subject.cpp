@@ -44,14 +44,35 @@ Network frozen_network(const Config& config) {
   return network;
 }
 
-}  // namespace
+struct Wanted {
+  const Architecture& architecture;
+  decltype(Architecture::config) config;
+};
 
-Subject make_subject(const std::string& spec, const Context& context) {
+Wanted wanted_from(const std::string& spec) {
   const size_t colon = std::min(spec.find(':'), spec.size());
   const Architecture& architecture = architecture_named(spec.substr(0, colon));
   auto config = architecture.config;
   if (colon < spec.size())
     std::visit([&](auto& c) { set_all_from_spec(fields(c), spec.substr(colon + 1), spec); }, config);
+  return {architecture, config};
+}
+
+template <class Network>
+Learner learner_from(Network network, int size) {
+  network->initialise(1);
+  Learner learner;
+  learner.size = size;
+  learner.forward = [network](const Tensor& x) mutable { return network->forward(x); };
+  learner.set_precision = [network](const std::optional<Precision>& precision) mutable { network->set_precision(precision); };
+  learner.parameters = network->parameters();
+  return learner;
+}
+
+}  // namespace
+
+Subject make_subject(const std::string& spec, const Context& context) {
+  const auto [architecture, config] = wanted_from(spec);
   ClassifierInfo info;
   info.name = info.architecture = architecture.name;
   std::visit([&](const auto& c) { info.classes = c.classes; }, config);
@@ -70,6 +91,13 @@ Subject make_subject(const std::string& spec, const Context& context) {
     fill_classifier(subject, frozen_network<ConvNext>(std::get<ConvNextConfig>(config)), info, context);
   }
   return subject;
+}
+
+Learner make_learner(const std::string& spec) {
+  const auto wanted = wanted_from(spec);
+  if (const auto* vit = std::get_if<VitConfig>(&wanted.config)) return learner_from(Vit(*vit), vit->image_size);
+  const auto& convnext = std::get<ConvNextConfig>(wanted.config);
+  return learner_from(ConvNext(convnext), convnext.image_size);
 }
 
 }  // namespace aha

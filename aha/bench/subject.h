@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "aha/models/classifier.h"
@@ -23,5 +24,14 @@ struct Subject {
 // "vit_b_16", or with changed sizes "convnext_mini:depths=1,3,1": a known architecture. Both forms share
 // their weights.
 Subject make_subject(const std::string& spec, const Context& context);
+
+// The same, with weights that learn.
+struct Learner {
+  int size = 224;
+  std::function<Tensor(const Tensor&)> forward;                       // pixels (B, 3, size, size) -> logits
+  std::function<void(const std::optional<Precision>&)> set_precision;  // nothing = eager libtorch
+  std::vector<Tensor> parameters;
+};
+Learner make_learner(const std::string& spec);
 
 }  // namespace aha

@@ -1,6 +1,7 @@
 #include "aha/base/error.h"
 #include "aha/base/log.h"
 #include "aha/bench/as_shipped.h"
+#include "aha/bench/fit_section.h"
 #include "aha/bench/kernels_section.h"
 #include "aha/bench/machine.h"
 #include "aha/bench/networks_section.h"
@@ -17,7 +18,7 @@ struct BenchFlags {
   bool peer = false, eager = false, long_list = false;
 };
 
-const std::vector<std::string> kSections = {"kernels", "networks", "sinkhorn", "train", "refine", "eval"};
+const std::vector<std::string> kSections = {"kernels", "networks", "sinkhorn", "train", "refine", "eval", "fit"};
 
 Fields fields(BenchFlags& f) {
   return Fields()
@@ -100,6 +101,9 @@ void run(const BenchFlags& flags, Call& call) {
   report.section("train", "Training step", [&] { return bench_train(objective, context); });
   report.section("refine", "Refinement", [&] { return bench_refine(objective, context); });
   report.section("eval", "Judging a map", [&] { return bench_eval(objective, context); });
+  report.section("fit", "Training a classifier: a step with all gradients", [&] {
+    return bench_fit({.long_list = flags.long_list, .peer = flags.peer}, context);
+  });
   if (call.common.json) call.print(nlohmann::json(report.document()));
 }
 

@@ -10,32 +10,38 @@ namespace {
 
 #if defined(__AVX512F__)
 
+// 16 x 16 elements of 32 bits
+inline void transpose(__m512i (&m)[16]) {
+  __m512i t[16];
+  for (int i = 0; i < 16; i += 2) {
+    t[i] = _mm512_unpacklo_epi32(m[i], m[i + 1]);
+    t[i + 1] = _mm512_unpackhi_epi32(m[i], m[i + 1]);
+  }
+  for (int i = 0; i < 16; i += 4)
+    for (int j = 0; j < 2; ++j) {
+      m[i + 2 * j] = _mm512_unpacklo_epi64(t[i + j], t[i + j + 2]);
+      m[i + 2 * j + 1] = _mm512_unpackhi_epi64(t[i + j], t[i + j + 2]);
+    }
+  // Now 128-bit lane l of m[4 a + c] holds column 4 l + c of rows 4 a ... 4 a + 3.
+  for (int c = 0; c < 4; ++c) {
+    const __m512i low = _mm512_shuffle_i32x4(m[c], m[4 + c], 0x88);
+    const __m512i low_odd = _mm512_shuffle_i32x4(m[c], m[4 + c], 0xdd);
+    const __m512i high = _mm512_shuffle_i32x4(m[8 + c], m[12 + c], 0x88);
+    const __m512i high_odd = _mm512_shuffle_i32x4(m[8 + c], m[12 + c], 0xdd);
+    t[c] = _mm512_shuffle_i32x4(low, high, 0x88);
+    t[4 + c] = _mm512_shuffle_i32x4(low_odd, high_odd, 0x88);
+    t[8 + c] = _mm512_shuffle_i32x4(low, high, 0xdd);
+    t[12 + c] = _mm512_shuffle_i32x4(low_odd, high_odd, 0xdd);
+  }
+  for (int i = 0; i < 16; ++i) m[i] = t[i];
+}
+
 // 16 rows of 16 dwords, rows stride_bytes apart -> their transpose, rows to_stride_bytes apart.
 inline void transpose_16x16(const void* from, int64_t stride_bytes, void* to, int64_t to_stride_bytes = 64) {
-  __m512i a[16], b[16];
-  for (int i = 0; i < 16; ++i) a[i] = _mm512_loadu_si512(static_cast<const char*>(from) + i * stride_bytes);
-  for (int i = 0; i < 16; i += 2) {
-    b[i] = _mm512_unpacklo_epi32(a[i], a[i + 1]);
-    b[i + 1] = _mm512_unpackhi_epi32(a[i], a[i + 1]);
-  }
-  for (int i = 0; i < 16; i += 4) {
-    a[i] = _mm512_unpacklo_epi64(b[i], b[i + 2]);
-    a[i + 1] = _mm512_unpackhi_epi64(b[i], b[i + 2]);
-    a[i + 2] = _mm512_unpacklo_epi64(b[i + 1], b[i + 3]);
-    a[i + 3] = _mm512_unpackhi_epi64(b[i + 1], b[i + 3]);
-  }
-  // a[4 g + c] holds, in lane l, column 4 l + c of rows 4 g .. 4 g + 3
-  for (int c = 0; c < 4; ++c) {
-    const __m512i low01 = _mm512_shuffle_i32x4(a[c], a[4 + c], 0x88),
-                  high01 = _mm512_shuffle_i32x4(a[c], a[4 + c], 0xdd);
-    const __m512i low23 = _mm512_shuffle_i32x4(a[8 + c], a[12 + c], 0x88),
-                  high23 = _mm512_shuffle_i32x4(a[8 + c], a[12 + c], 0xdd);
-    auto* rows = static_cast<char*>(to);
-    _mm512_storeu_si512(rows + c * to_stride_bytes, _mm512_shuffle_i32x4(low01, low23, 0x88));
-    _mm512_storeu_si512(rows + (4 + c) * to_stride_bytes, _mm512_shuffle_i32x4(high01, high23, 0x88));
-    _mm512_storeu_si512(rows + (8 + c) * to_stride_bytes, _mm512_shuffle_i32x4(low01, low23, 0xdd));
-    _mm512_storeu_si512(rows + (12 + c) * to_stride_bytes, _mm512_shuffle_i32x4(high01, high23, 0xdd));
-  }
+  __m512i m[16];
+  for (int i = 0; i < 16; ++i) m[i] = _mm512_loadu_si512(static_cast<const char*>(from) + i * stride_bytes);
+  transpose(m);
+  for (int i = 0; i < 16; ++i) _mm512_storeu_si512(static_cast<char*>(to) + i * to_stride_bytes, m[i]);
 }
 
 inline __m512i interleaved(__m256i even, __m256i odd) {

@@ -1,3 +1,4 @@
+#include "aha/kernels/transpose_vector.h"
 #include "aha/kernels/weight_gradient_vector.h"
 
 namespace aha {
@@ -30,38 +31,8 @@ inline Pair interleaved(const Bf16* block, int64_t p, int64_t live) {
     return r < live ? _mm512_load_si512(block + r * kStrip) : _mm512_setzero_si512();
   };
   const __m512i even = row(2 * p), odd = row(2 * p + 1);
-  const auto wide = [](__m256i x) { return _mm512_cvtepu16_epi32(x); };
-  const auto joined = [&](__m256i low, __m256i high) {
-    return _mm512_or_si512(wide(low), _mm512_slli_epi32(wide(high), 16));
-  };
-  return {joined(_mm512_castsi512_si256(even), _mm512_castsi512_si256(odd)),
-          joined(_mm512_extracti64x4_epi64(even, 1), _mm512_extracti64x4_epi64(odd, 1))};
-}
-
-// 16 x 16 elements of 32 bits, in four steps that exchange halves, quarters, pairs and neighbours.
-inline void transpose(__m512i (&m)[16]) {
-  __m512i t[16];
-  for (int i = 0; i < 16; i += 2) {
-    t[i] = _mm512_unpacklo_epi32(m[i], m[i + 1]);
-    t[i + 1] = _mm512_unpackhi_epi32(m[i], m[i + 1]);
-  }
-  for (int i = 0; i < 16; i += 4)
-    for (int j = 0; j < 2; ++j) {
-      m[i + 2 * j] = _mm512_unpacklo_epi64(t[i + j], t[i + j + 2]);
-      m[i + 2 * j + 1] = _mm512_unpackhi_epi64(t[i + j], t[i + j + 2]);
-    }
-  // Now 128-bit lane l of m[4 a + c] holds column 4 l + c of rows 4 a ... 4 a + 3.
-  for (int c = 0; c < 4; ++c) {
-    const __m512i low = _mm512_shuffle_i32x4(m[c], m[4 + c], 0x88);
-    const __m512i low_odd = _mm512_shuffle_i32x4(m[c], m[4 + c], 0xdd);
-    const __m512i high = _mm512_shuffle_i32x4(m[8 + c], m[12 + c], 0x88);
-    const __m512i high_odd = _mm512_shuffle_i32x4(m[8 + c], m[12 + c], 0xdd);
-    t[c] = _mm512_shuffle_i32x4(low, high, 0x88);
-    t[4 + c] = _mm512_shuffle_i32x4(low_odd, high_odd, 0x88);
-    t[8 + c] = _mm512_shuffle_i32x4(low, high, 0xdd);
-    t[12 + c] = _mm512_shuffle_i32x4(low_odd, high_odd, 0xdd);
-  }
-  for (int i = 0; i < 16; ++i) m[i] = t[i];
+  return {interleaved(_mm512_castsi512_si256(even), _mm512_castsi512_si256(odd)),
+          interleaved(_mm512_extracti64x4_epi64(even, 1), _mm512_extracti64x4_epi64(odd, 1))};
 }
 
 }  // namespace

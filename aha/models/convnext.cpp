@@ -131,7 +131,7 @@ void ConvNextImpl::initialise(uint64_t seed) {
   }
 }
 
-void ConvNextImpl::set_precision(Precision precision) {
+void ConvNextImpl::set_precision(std::optional<Precision> precision) {
   for (auto& stage : *stages)
     for (auto& block : *stage->as<ConvNextStage>()->blocks) block->as<ConvBlock>()->set_precision(precision);
 }

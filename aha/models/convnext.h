@@ -68,8 +68,8 @@ struct ConvNextImpl : torch::nn::Cloneable<ConvNextImpl> {
   // Truncated normal of std 0.02 for convolutions and matrices, zero biases, layer scale 1e-6; the same seed
   // gives the same numbers.
   void initialise(uint64_t seed);
-  // Of the products while it learns.
-  void set_precision(Precision precision);
+  // Of the products while it learns; nothing = on libtorch.
+  void set_precision(std::optional<Precision> precision);
 
   ConvNextConfig config;
   torch::nn::Sequential stem{nullptr};

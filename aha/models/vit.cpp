@@ -311,7 +311,7 @@ void VitImpl::initialise_mimetic(uint64_t seed) {
   }
 }
 
-void VitImpl::set_precision(Precision precision) {
+void VitImpl::set_precision(std::optional<Precision> precision) {
   for (auto& block : *blocks) block->as<TransformerBlock>()->set_precision(precision);
 }
 

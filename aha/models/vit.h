@@ -71,8 +71,8 @@ struct VitImpl : torch::nn::Cloneable<VitImpl> {
   // (queries . keys near the identity), values lead away from the token's own (proj . values near minus the identity), places
   // are waves. Trockman and Kolter, "Mimetic initialization of self-attention layers", 2023. For small data sets.
   void initialise_mimetic(uint64_t seed);
-  // Of the blocks' products while they learn on the CPU (nn/trainable_block.h).
-  void set_precision(Precision precision);
+  // Of the blocks' products while they learn on the CPU (nn/trainable_block.h); nothing = on libtorch.
+  void set_precision(std::optional<Precision> precision);
 
   VitConfig config;
   PatchEmbed patch_embed{nullptr};

@@ -44,16 +44,13 @@ Vit made(const VitConfig& config) {
   return network;
 }
 
-// What is inside every block is asked for, and so every block runs on libtorch.
-Tensor libtorch_logits(Vit& network, const Tensor& x) {
-  std::vector<std::string> inside;
-  for (int i = 0; i < network->config.depth; ++i) inside.push_back(fmt::format("block.{}.norm1", i));
-  Taps taps(inside);
-  return network->forward(x, &taps);
-}
-
 using Forward = Tensor (*)(Vit&, const Tensor&);
+Tensor libtorch_logits(Vit& network, const Tensor& x) {
+  network->set_precision(std::nullopt);
+  return network->forward(x);
+}
 Tensor fast_logits(Vit& network, const Tensor& x) {
+  network->set_precision(Precision::kF32);
   return network->forward(x);
 }
 

@@ -32,8 +32,8 @@ struct ConvBlockImpl : torch::nn::Cloneable<ConvBlockImpl> {
   void reset() override;
   Tensor forward(const Tensor& x);        // (B, C, H, W)
   Tensor forward_plain(const Tensor& x);  // the same, operation by operation
-  // Of the products while it learns.
-  void set_precision(Precision wanted);
+  // Of the products while it learns; nothing = on libtorch.
+  void set_precision(std::optional<Precision> wanted);
 
   int64_t width;
   double eps;
@@ -43,7 +43,7 @@ struct ConvBlockImpl : torch::nn::Cloneable<ConvBlockImpl> {
   Tensor gamma;
 
  private:
-  Precision precision_ = Precision::kF32;
+  std::optional<Precision> precision_ = Precision::kF32;
   std::shared_ptr<TrainableConvBlock> trainable_;  // made when first needed
 };
 TORCH_MODULE(ConvBlock);

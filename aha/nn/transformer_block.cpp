@@ -53,7 +53,7 @@ Tensor TransformerBlockImpl::forward_plain(const Tensor& x, const RopeTable* rop
 TrainableBlock* TransformerBlockImpl::trainable(const Tensor& x, const RopeTable* rope, const Taps* taps,
                                                 const std::string& name) {
   const auto& weight = attn->qkv->weight;
-  if (rope || options.swiglu || !weight.requires_grad() || !x.is_cpu() || !weight.is_cpu() ||
+  if (!precision_ || rope || options.swiglu || !weight.requires_grad() || !x.is_cpu() || !weight.is_cpu() ||
       x.scalar_type() != torch::kFloat32 || weight.scalar_type() != torch::kFloat32)
     return nullptr;
   if (taps)
@@ -61,11 +61,12 @@ TrainableBlock* TransformerBlockImpl::trainable(const Tensor& x, const RopeTable
       if (taps->wants(name + inside)) return nullptr;
   const TrainableBlockOptions wanted{options.width, options.heads, options.mlp_hidden, options.eps};
   if (!TrainableBlock::fits(wanted)) return nullptr;
-  if (!trainable_) trainable_ = std::make_shared<TrainableBlock>(wanted, best_kernel_set(precision_));
+  if (!trainable_) trainable_ = std::make_shared<TrainableBlock>(wanted, best_kernel_set(*precision_));
   return trainable_.get();
 }
 
-void TransformerBlockImpl::set_precision(Precision wanted) {
+void TransformerBlockImpl::set_precision(std::optional<Precision> wanted) {
+  if (precision_ == wanted) return;
   precision_ = wanted;
   trainable_ = nullptr;
 }

@@ -32,8 +32,8 @@ struct TransformerBlockImpl : torch::nn::Cloneable<TransformerBlockImpl> {
   // The same, operation by operation.
   Tensor forward_plain(const Tensor& x, const RopeTable* rope = nullptr, Taps* taps = nullptr,
                        const std::string& name = "");
-  // Of the products while it learns.
-  void set_precision(Precision wanted);
+  // Of the products while it learns; nothing = on libtorch.
+  void set_precision(std::optional<Precision> wanted);
 
   TransformerBlockOptions options;
   torch::nn::LayerNorm norm1{nullptr}, norm2{nullptr};
@@ -45,7 +45,7 @@ struct TransformerBlockImpl : torch::nn::Cloneable<TransformerBlockImpl> {
   TrainableBlock* trainable(const Tensor& x, const RopeTable* rope, const Taps* taps,
                             const std::string& name);
 
-  Precision precision_ = Precision::kF32;
+  std::optional<Precision> precision_ = Precision::kF32;
   std::shared_ptr<TrainableBlock> trainable_;  // made when first needed
 };
 TORCH_MODULE(TransformerBlock);

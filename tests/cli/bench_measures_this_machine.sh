@@ -12,13 +12,14 @@ printf '49 1 1\n49 1 0\n' >problems/sinkhorn.txt
 printf '2 2 4 small vit_mini_8:depth=2\n' >problems/train.txt
 printf '1 2 4 small vit_mini_8:depth=2\n' >problems/refine.txt
 printf '2 10 small vit_mini_8:depth=2\n' >problems/eval.txt
+printf '2 small vit_mini_8:depth=2\n2 conv convnext_mini:depths=1,1,1\n' >problems/fit.txt
 AHA_PROBLEMS=$PWD/problems
 export AHA_PROBLEMS
 
 expect 0 bench --only sinkhorn
 says "low-rank"
 says "autograd"
-expect 0 bench --only networks,sinkhorn --peer --json
+expect 0 bench --only networks,sinkhorn,fit --peer --json
 [ ! -s err ] || fail "expected nothing on stderr"
 cp out peer.json
 expect 0 bench --json --threads 1 --batch-size 1
@@ -29,8 +30,8 @@ def positive(row, *keys):
     for key in keys:
         assert row[key] > 0, (key, row)
 whole, peer = json.load(open("out")), json.load(open("peer.json"))
-assert set(whole) == {"machine", "kernels", "networks", "sinkhorn", "train", "refine", "eval"}, whole.keys()
-assert set(peer) == {"machine", "networks", "sinkhorn"}, peer.keys()
+assert set(whole) == {"machine", "kernels", "networks", "sinkhorn", "train", "refine", "eval", "fit"}, whole.keys()
+assert set(peer) == {"machine", "networks", "sinkhorn", "fit"}, peer.keys()
 positive(whole["machine"], "cores", "memory_mb")
 assert whole["machine"]["threads"] == 1 and whole["machine"]["cpu"] and whole["machine"]["isa_why"]
 assert {"gemm", "attention", "attention back", "weight gradient", "depthwise", "depthwise back", "convolution",
@@ -54,6 +55,12 @@ for row in peer["sinkhorn"]:
 positive(whole["train"][0], "step_ms", "features_ms", "decoder_forward_ms", "soft_sort_ms", "target_ms", "backward_and_update_ms")
 positive(whole["refine"][0], "refine", "ms")
 positive(whole["eval"][0], "steps", "ms")
+assert [(row["name"], row["precision"]) for row in peer["fit"]] == [(n, p) for n in ("small", "conv") for p in ("f32", "bf16")]
+for row in peer["fit"]:
+    positive(row, "batch", "ms")
+    positive(row["peer"], "ms")
+positive(whole["fit"][0], "ms")
+assert "peer" not in whole["fit"][0] and whole["fit"][0]["batch"] == 1
 PY
 fi
 
