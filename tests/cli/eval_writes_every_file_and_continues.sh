@@ -15,4 +15,8 @@ expect 0 eval --target "$FIXTURES/tiny" --data list:list.csv --methods random,ch
 cmp first/per_image.csv second/per_image.csv || fail "expected the same figures after an interruption"
 expect 0 eval --target "$FIXTURES/tiny" --data list:list.csv --methods random,chefer --class both --out second --json
 says '"target_evaluations": 0'
+# Every second picture of a sorted list; a folder of rows extends to the others.
+expect 0 eval --target "$FIXTURES/tiny" --data list:list.csv --methods chefer --skip 1 --every 2 --out third --timing-runs 0
+grep -q 'photos/b.jpg' third/per_image.csv && ! grep -q 'photos/a.png' third/per_image.csv || fail "expected the second picture alone"
+refuses "--every" eval --target "$FIXTURES/tiny" --data list:list.csv --methods chefer --every 0 --out third
 refuses "other settings" eval --target "$FIXTURES/tiny" --data list:list.csv --methods random --out second --protocol equations
