@@ -334,7 +334,10 @@ FrozenVit::FrozenVit(const FrozenVitWeights& weights, const KernelSet& kernels) 
 // One row of a head as floats; `room` is used where they are kept in another form.
 static const float* row_from(const Heads& heads, int64_t image, int64_t head, int64_t token, std::vector<float>& room) {
   if (heads.format() == Format::kF32) return heads.f32() + heads.offset(image, head) + token * heads.width();
-  for (int64_t c = 0; c < heads.width(); ++c) room[c] = heads.at(image, head, token, c);
+  const Bf16* high = heads.bf16() + heads.offset(image, head) + token * heads.width();
+  for (int64_t c = 0; c < heads.width(); ++c) room[c] = float_from_bf16(high[c]);
+  if (heads.format() == Format::kBf16Pair)
+    for (int64_t c = 0; c < heads.width(); ++c) room[c] += float_from_bf16(high[heads.plane() + c]);
   return room.data();
 }
 

@@ -36,7 +36,7 @@ void expect_no_batch_mates(const Of& of, const Tensor& x, const Tensor& all) {
 
 TEST_P(RowProductsOn, ALinearMapTakesAnyWidth) {
   torch::manual_seed(7);
-  for (const auto [K, N] : {std::pair<int64_t, int64_t>{7, 3}, {40, 1}, {129, 50}, {64, 32}})
+  for (const auto& [K, N] : {std::pair<int64_t, int64_t>{7, 3}, {40, 1}, {129, 50}, {64, 32}})
     for (const bool with_bias : {false, true}) {
       SCOPED_TRACE(fmt::format("K {} N {} bias {}", K, N, with_bias));
       const Tensor x = torch::randn({461, K}), weight = torch::randn({N, K}), bias = with_bias ? torch::randn({N}) : Tensor();
@@ -49,7 +49,7 @@ TEST_P(RowProductsOn, ALinearMapTakesAnyWidth) {
 
 TEST_P(RowProductsOn, AConvolutionIsLibtorchs) {
   torch::manual_seed(8);
-  for (const auto [C, N, side] : {std::tuple<int64_t, int64_t, int64_t>{16, 16, 3}, {5, 33, 3}, {32, 1, 1}})
+  for (const auto& [C, N, side] : {std::tuple<int64_t, int64_t, int64_t>{16, 16, 3}, {5, 33, 3}, {32, 1, 1}})
     for (const int64_t stride : {1, 2})
       for (const bool last : {true, false}) {
         SCOPED_TRACE(fmt::format("C {} N {} side {} stride {} channels last {}", C, N, side, stride, last));
