@@ -59,7 +59,7 @@ expect 0 explain --target "$FIXTURES/tiny" --explainer prior --refine 2 --out pr
 cmp -s prior_refined/b.map.npy prior_alone/b.map.npy && fail "expected refinement to change the map"
 expect 0 train $common --max-steps 1 --from whole --prior chefer --out prior_later
 expect 0 eval --target "$FIXTURES/tiny" --explainer prior_later --data cifar10:sample --limit 2 --methods aha --timing-runs 0 --out prior_judged
-says '2 F + 1 B'
+says '1 F + 1 B'
 sed -i 's/"prior_weight": 25/"prior_weight": 26/' prior_later/model.json
 expect 0 eval --target "$FIXTURES/tiny" --explainer prior_later --data cifar10:sample --limit 2 --methods aha --timing-runs 0 --out prior_judged
 grep -q "another explainer" err || fail "expected another weight of the prior to be another explainer"
