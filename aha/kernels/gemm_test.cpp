@@ -104,8 +104,8 @@ TEST_P(Gemm, EveryEpilogueMatchesReference) {
   const auto bias = random_floats(n, 8), table = random_floats(tokens * n, 9),
              start = random_floats(m * n, 10);
   Slopes factor(format, m, n);
-  const auto factors = random_floats(m * n, 11);
-  for (int64_t i = 0; i < m * n; ++i) factor.set(i / n, i % n, std::clamp(0.5f + 0.3f * factors[i], -0.129f, 1.129f));
+  const auto noise = random_floats(m * n, 11);
+  for (int64_t i = 0; i < m * n; ++i) factor.set(i / n, i % n, std::clamp(0.5f + 0.3f * noise[i], -0.129f, 1.129f));
   const auto bound = bound_of(x, w);
   const double storing = checks::storing_epsilon(format);
 
@@ -134,14 +134,21 @@ TEST_P(Gemm, EveryEpilogueMatchesReference) {
     return which == 2 ? floats_of(slope) : floats_of(out);
   };
   for (int which : {0, 1, 2, 3, 4}) {
-    const auto expected = operand_of(reference, which);
-    // Two correct roundings of nearly equal values may differ by a step.
-    const double a_step = which == 2 && format == Format::kBf16 ? 1.01 * Slopes::kStep : 0;
-    EXPECT_TRUE(all_within(operand_of(kernels, which), expected,
+    const auto expected = operand_of(reference, which), found = operand_of(kernels, which), factors = floats_of(factor);
+    // Two correct roundings of nearly equal values may differ by a step, but few are so near to its edge.
+    const bool bytes = which == 2 && format == Format::kBf16;
+    const double a_step = bytes ? 1.01 * Slopes::kStep : 0;
+    int64_t differing = 0;
+    for (size_t i = 0; i < found.size(); ++i) differing += found[i] != expected[i];
+    if (bytes) {
+      EXPECT_LT(differing, m * n / 100);
+    }
+    EXPECT_TRUE(all_within(found, expected,
                            [&](size_t i) {
                              // |gelu'| and |gelu''| stay below 1.2; the approximation of Phi adds 1.5e-7 |x|,
                              // |x| < 12 here.
-                             return 1.2 * bound(i / n, i % n) + storing * std::abs(expected[i]) + a_step + 2e-6;
+                             const double slope = which == 3 ? std::abs(factors[i]) : 1.2;
+                             return slope * bound(i / n, i % n) + storing * std::abs(expected[i]) + a_step + 2e-6;
                            }))
         << "epilogue " << which;
   }
