@@ -59,8 +59,8 @@ class PackedWeights {
 
 struct KernelSet;
 
-// `to` becomes the pack of the way back, W^T, from the pack W of the way forward. Cheap beside a product with it: 160 shuffles for
-// 32 x 32 weights of bf16, whose product takes 32 cycles a row. So networks keep one pack, not two.
+// `to` becomes the pack of the way back, W^T, from the pack W of the way forward. Cheap beside a product with it: some 250 instructions for
+// 32 x 32 weights of bf16, whose product takes 32 cycles a row of Zen 4. So networks keep one pack, not two (figures: docs/decisions/engine.md).
 void transpose_weights(const KernelSet& kernels, const PackedWeights& from, PackedWeights& to);
 
 }  // namespace aha
