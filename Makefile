@@ -39,7 +39,7 @@ fuzz: | build/.packages
 	@cmake --preset fuzz > /dev/null && ninja -C build/fuzz
 	@scripts/fuzz.sh $(FUZZ_SECONDS)
 
-# The unit tests under the address and undefined-behaviour sanitizers.
+# The unit tests under the address and undefined-behavior sanitizers.
 asan:
 	@$(MAKE) --no-print-directory build PRESET=asan
 	@cd build/asan && ASAN_OPTIONS=detect_leaks=0 ctest --output-on-failure -L fast

@@ -1,6 +1,6 @@
-// Explains one picture through the library, as `aha explain` does:
+// Explains one image through the library, as `aha explain` does:
 //
-//   01_explain_one_image TARGET METHOD PICTURE OUT [EXPLAINER]
+//   01_explain_one_image TARGET METHOD IMAGE OUT [EXPLAINER]
 //   01_explain_one_image cifar10-convnext aha:T=3 frog.png maps cifar10-convnext-explainer
 #include <cstdio>
 
@@ -10,7 +10,7 @@
 
 int main(int argc, char** argv) try {
   aha::prepare_process(argv);
-  if (argc < 5) return std::fprintf(stderr, "usage: %s TARGET METHOD PICTURE OUT [EXPLAINER]\n", argv[0]), 2;
+  if (argc < 5) return std::fprintf(stderr, "usage: %s TARGET METHOD IMAGE OUT [EXPLAINER]\n", argv[0]), 2;
   aha::Context context;
   aha::start_compute(context);
 
@@ -21,10 +21,14 @@ int main(int argc, char** argv) try {
   aha::ExplainOptions options;
   options.method = argv[2];
   options.out = argv[4];
-  aha::explain({*target, argc > 5 ? &explainer : nullptr}, {argv[3]}, options, [](const aha::Explanation& e) {
-    std::printf("%s: class %d, probability %.3f, deletion %.3f, insertion %.3f, map %s\n", e.image.c_str(), e.class_index, e.probability,
-                e.score->deletion, e.score->insertion, e.map_file.c_str());
-  }, context);
+  aha::explain(
+      {*target, argc > 5 ? &explainer : nullptr}, {argv[3]}, options,
+      [](const aha::Explanation& e) {
+        std::printf("%s: class %d, probability %.3f, deletion %.3f, insertion %.3f, map %s\n",
+                    e.image.c_str(), e.class_index, e.probability, e.score->deletion, e.score->insertion,
+                    e.map_file.c_str());
+      },
+      context);
 } catch (const std::exception& error) {
   return std::fprintf(stderr, "%s\n", error.what()), 1;
 }

@@ -1,4 +1,5 @@
-// Makes what the examples are tried on: OUT/target (a model directory of a tiny ConvNeXt with seeded weights), OUT/explainer (an untrained one for it), OUT/picture.png.
+// Makes what the examples are tried on: OUT/target (a model directory of a tiny ConvNeXt with seeded
+// weights), OUT/explainer (an untrained one for it), OUT/image.png.
 #include "aha/tensor/torch.h"
 
 #include "aha/base/files.h"
@@ -31,6 +32,6 @@ int main(int argc, char** argv) {
   aha::save_explainer(out + "/explainer", *explainer, explained);
 
   torch::manual_seed(1);
-  aha::write_png(out + "/picture.png", aha::image_from_tensor(torch::rand({3, 20, 24})));
+  aha::write_png(out + "/image.png", aha::image_from_tensor(torch::rand({3, 20, 24})));
   return 0;
 }

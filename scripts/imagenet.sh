@@ -2,7 +2,7 @@
 # The ImageNet table of docs/results.md: the explainer of the public ViT-Tiny/16 beside every method. imagenet.sh AHA WEIGHTS EXPLAINER LIST OUT [FLAGS]
 #   WEIGHTS  the public ViT-Tiny/16 as safetensors      EXPLAINER  what recipes/imagenet-vit-ti-16.toml made of it      LIST  a .csv of photos with their classes
 #   FLAGS    more for `aha eval`: --every 3 takes a third of a list that is sorted by class, --precision bf16 is faster where the CPU has it
-# A second call continues, more pictures extend it. 17 s a photo on two cores of an AMD EPYC (bf16); the cheap methods come first.
+# A second call continues, more images extend it. 17 s a photo on two cores of an AMD EPYC (bf16); the cheap methods come first.
 set -eu
 aha=$1 weights=$2 explainer=$3 list=$4 out=$5
 shift 5
@@ -11,5 +11,5 @@ for more in aha,chefer,chefer:blur=10,rollout,legrad,gradcam aha:T=1,aha:T=3,aha
   rollout:blur=10,legrad:blur=10,gradcam:blur=10,gradient,gradient:blur=10 smoothgrad,smoothgrad:blur=10,ig,ig:blur=10 rise:masks=400; do
   methods=${methods:+$methods,}$more
   echo "aha eval --target vit_ti_16:$weights --explainer $explainer --data list:$list --methods $methods --out $out $*"
-  "$aha" eval --target "vit_ti_16:$weights" --explainer "$explainer" --data "list:$list" --methods "$methods" --metrics ins-del --pictures 40 --out "$out" "$@"
+  "$aha" eval --target "vit_ti_16:$weights" --explainer "$explainer" --data "list:$list" --methods "$methods" --metrics ins-del --images 40 --out "$out" "$@"
 done

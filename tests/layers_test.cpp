@@ -46,8 +46,10 @@ std::vector<Include> read_includes() {
     for (std::string line; std::getline(in, line);) {
       std::smatch match;
       if (std::regex_search(line, match, pattern))
-        out.push_back({entry.path().string(), entry.path().begin() != entry.path().end() ? std::next(entry.path().begin())->string() : "",
-                       match[1], entry.path().stem().string().ends_with("_test")});
+        out.push_back(
+            {entry.path().string(),
+             entry.path().begin() != entry.path().end() ? std::next(entry.path().begin())->string() : "",
+             match[1], entry.path().stem().string().ends_with("_test")});
     }
   }
   return out;
@@ -58,7 +60,8 @@ TEST(Layers, TheTableNamesEveryFolder) {
   ASSERT_GE(layer.size(), 15u);
   for (const auto& entry : fs::directory_iterator("aha")) {
     if (!entry.is_directory() || entry.path().filename() == "testing") continue;
-    EXPECT_TRUE(layer.contains(entry.path().filename())) << entry.path() << " is not in ARCHITECTURE.md's table";
+    EXPECT_TRUE(layer.contains(entry.path().filename()))
+        << entry.path() << " is not in ARCHITECTURE.md's table";
   }
 }
 
@@ -74,7 +77,8 @@ TEST(Layers, NoIncludeClimbs) {
     }
     ASSERT_TRUE(layer.contains(i.module)) << i.file;
     ASSERT_TRUE(layer.contains(i.includes)) << i.file << " includes aha/" << i.includes;
-    EXPECT_LT(layer.at(i.includes), layer.at(i.module)) << i.file << " (row " << layer.at(i.module) << ") includes aha/" << i.includes;
+    EXPECT_LT(layer.at(i.includes), layer.at(i.module))
+        << i.file << " (row " << layer.at(i.module) << ") includes aha/" << i.includes;
   }
 }
 

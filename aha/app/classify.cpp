@@ -7,40 +7,45 @@
 namespace aha {
 namespace {
 
-// Runs `count` pictures through the target in batches: consume(first index of the batch, probabilities (B, C)).
-void run_batches(Classifier& target, int64_t count, const std::function<Image(int64_t)>& picture, const Context& context,
-                 const std::function<void(int64_t, const Tensor&)>& consume) {
+// Runs `count` images through the target in batches: consume(first index of the batch, probabilities (B, C)).
+void run_batches(Classifier& target, int64_t count, const std::function<Image(int64_t)>& image,
+                 const Context& context, const std::function<void(int64_t, const Tensor&)>& consume) {
   const int64_t batch = context.batch_size > 0 ? context.batch_size : 16;
   const torch::NoGradGuard no_grad;
-  Prefetch<Tensor> inputs(count, 2, 2 * batch, [&](int64_t i) { return input_from_image(picture(i), target.info().input); });
+  Prefetch<Tensor> inputs(count, 2, 2 * batch,
+                          [&](int64_t i) { return input_from_image(image(i), target.info().input); });
   auto progress = context.progress("classify", count);
   for (int64_t first = 0; first < count; first += batch) {
     context.cancel->check();
     std::vector<Tensor> rows;  // each (3, size, size)
     for (int64_t i = first; i < std::min(first + batch, count); ++i) rows.push_back(*inputs.next());
-    const Tensor pixels = torch::stack(rows).to(torch_device(context));              // (B, 3, size, size)
-    consume(first, torch::softmax(target.logits(pixels), 1).to(torch::kCPU));        // (B, C)
+    const Tensor pixels = torch::stack(rows).to(torch_device(context));        // (B, 3, size, size)
+    consume(first, torch::softmax(target.logits(pixels), 1).to(torch::kCPU));  // (B, C)
     progress.advance(static_cast<int64_t>(rows.size()));
   }
 }
 
 }  // namespace
 
-void classify(Classifier& target, const std::vector<std::string>& pictures, int topk,
+void classify(Classifier& target, const std::vector<std::string>& images, int topk,
               const std::function<void(const Classified&)>& each, const Context& context) {
   const auto& info = target.info();
-  const auto count = static_cast<int64_t>(pictures.size());
+  const auto count = static_cast<int64_t>(images.size());
   run_batches(
-      target, count, [&](int64_t i) { return read_image(pictures[i]); }, context, [&](int64_t first, const Tensor& probs) {
+      target, count, [&](int64_t i) { return read_image(images[i]); }, context,
+      [&](int64_t first, const Tensor& probs) {
         const auto [values, indices] = probs.topk(std::min<int64_t>(topk, probs.size(1)), 1);  // (B, k) each
         for (int64_t b = 0; b < probs.size(0); ++b) {
-          Classified result{pictures[first + b], {}};
+          Classified result{images[first + b], {}};
           for (int64_t k = 0; k < values.size(1); ++k) {
             const int index = static_cast<int>(indices[b][k].item<int64_t>());
             const double probability = values[b][k].item<double>();
             if (!std::isfinite(probability))
-              throw work_error("{}: the target gives no finite probability for {}", info.name, pictures[first + b]);
-            result.classes.push_back({index, index < static_cast<int>(info.class_names.size()) ? info.class_names[index] : "", probability});
+              throw work_error("{}: the target gives no finite probability for {}", info.name,
+                               images[first + b]);
+            result.classes.push_back(
+                {index, index < static_cast<int>(info.class_names.size()) ? info.class_names[index] : "",
+                 probability});
           }
           each(result);
         }
@@ -52,12 +57,13 @@ Accuracy accuracy(Classifier& target, const Dataset& data, const Context& contex
   result.images = data.size();
   for (int64_t i = 0; i < data.size(); ++i)
     if (data.label(i) >= target.info().classes)
-      throw input_error("{}: {} has label {}, but {} knows classes 0..{}", data.name(), data.id(i), data.label(i), target.info().name,
-                        target.info().classes - 1);
+      throw input_error("{}: {} has label {}, but {} knows classes 0..{}", data.name(), data.id(i),
+                        data.label(i), target.info().name, target.info().classes - 1);
   const auto start = std::chrono::steady_clock::now();
   int64_t top1 = 0, top5 = 0;
   run_batches(
-      target, data.size(), [&](int64_t i) { return data.image(i); }, context, [&](int64_t first, const Tensor& probs) {
+      target, data.size(), [&](int64_t i) { return data.image(i); }, context,
+      [&](int64_t first, const Tensor& probs) {
         const Tensor best = std::get<1>(probs.topk(std::min<int64_t>(5, probs.size(1)), 1));  // (B, 5)
         for (int64_t b = 0; b < probs.size(0); ++b)
           for (int64_t k = 0; k < best.size(1); ++k)

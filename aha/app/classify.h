@@ -1,4 +1,4 @@
-// The verb behind `aha classify`: pictures in, most probable classes out.
+// The verb behind `aha classify`: images in, most probable classes out.
 #pragma once
 
 #include <functional>
@@ -22,13 +22,14 @@ struct Classified {
   std::vector<ScoredClass> classes;  // most probable first
 };
 
-// Calls `each` once a picture, in order, as soon as its batch is done. Decoding runs ahead of the network; memory does not grow with the number of pictures.
-void classify(Classifier& target, const std::vector<std::string>& pictures, int topk,
+// Calls `each` once an image, in order, as soon as its batch is done. Decoding runs ahead of the network;
+// memory does not grow with the number of images.
+void classify(Classifier& target, const std::vector<std::string>& images, int topk,
               const std::function<void(const Classified&)>& each, const Context& context);
 
 struct Accuracy {
   int64_t images = 0;
-  double top1 = 0, top5 = 0;      // shares
+  double top1 = 0, top5 = 0;  // shares
   double images_per_second = 0;
 };
 Accuracy accuracy(Classifier& target, const Dataset& data, const Context& context);

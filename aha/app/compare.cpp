@@ -28,19 +28,19 @@ void place(Image& sheet, int column, int row, const Image& tile, const std::vect
               labels[i].substr(0, kTile / kCellWidth), {1, {30, 30, 30}});
 }
 
-Image sheet_of(const Compared& c, const Image& picture) {
+Image sheet_of(const Compared& c, const Image& image) {
   // At most eight in a row, and rows of nearly the same length.
   const int tiles = static_cast<int>(c.methods.size()) + 1, rows = (tiles + 7) / 8,
             columns = (tiles + rows - 1) / rows;
   Image sheet(kMargin + columns * (kTile + kMargin),
               kMargin + rows * (kTile + kMargin + kLines * (kCellHeight + 2)));
   std::fill(sheet.rgb.begin(), sheet.rgb.end(), uint8_t{255});
-  place(sheet, 0, 0, picture,
+  place(sheet, 0, 0, image,
         {c.class_name.empty() ? fmt::format("class {}", c.class_index) : c.class_name,
          fmt::format("{:.1f} %", 100 * c.probability)});
   for (int i = 1; i < tiles; ++i) {
     const auto& m = c.methods[static_cast<size_t>(i) - 1];
-    place(sheet, i % columns, i / columns, overlay(picture, m.map, c.size, c.size),
+    place(sheet, i % columns, i / columns, overlay(image, m.map, c.size, c.size),
           {m.method, fmt::format("ins {:.3f}  del {:.3f}", m.insertion, m.deletion),
            fmt::format("ins-del {:.3f}  {:.0f} ms", m.insertion - m.deletion, 1000 * m.seconds)});
   }
@@ -49,17 +49,17 @@ Image sheet_of(const Compared& c, const Image& picture) {
 
 }  // namespace
 
-Compared compare(const MethodContext& by, const std::string& picture, const std::vector<std::string>& methods,
+Compared compare(const MethodContext& by, const std::string& image, const std::vector<std::string>& methods,
                  const std::string& wanted, const Context& context) {
   const auto& info = by.target.info();
-  const auto pixels = input_from_image(read_image(picture), info.input)
-                          .unsqueeze(0)
-                          .to(torch_device(context));               // (1, 3, H, W)
-  const auto probs = probabilities(by.target, pixels, context)[0];  // (C)
+  const auto pixels =
+      input_from_image(read_image(image), info.input).unsqueeze(0).to(torch_device(context));  // (1, 3, H, W)
+  const auto probs = probabilities(by.target, pixels, context)[0];                             // (C)
   Compared out;
-  out.image = picture;
+  out.image = image;
   out.size = info.input.size;
-  out.class_index = wanted == "predicted" ? static_cast<int>(probs.argmax().item<int64_t>()) : class_from_text(wanted, info);
+  out.class_index = wanted == "predicted" ? static_cast<int>(probs.argmax().item<int64_t>())
+                                          : class_from_text(wanted, info);
   if (out.class_index < static_cast<int>(info.class_names.size()))
     out.class_name = info.class_names[out.class_index];
   out.probability = probs[out.class_index].item<double>();
@@ -67,7 +67,7 @@ Compared compare(const MethodContext& by, const std::string& picture, const std:
   const auto references = scoring_references(pixels, info);
   const auto classes =
       torch::full({1}, out.class_index, torch::TensorOptions(torch::kInt64).device(pixels.device()));
-  const std::vector<uint64_t> streams = {picture_stream(picture)};
+  const std::vector<uint64_t> streams = {image_stream(image)};
   for (const auto& spec : methods) {
     context.cancel->check();
     const auto method = make_method(spec, by);
@@ -76,8 +76,7 @@ Compared compare(const MethodContext& by, const std::string& picture, const std:
     ComparedMethod one;
     one.method = spec;
     one.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    if (!maps.isfinite().all().item<bool>())
-      throw work_error("{}: the map of {} is not finite", picture, spec);
+    if (!maps.isfinite().all().item<bool>()) throw work_error("{}: the map of {} is not finite", image, spec);
     const auto score = score_maps(by.target, pixels, maps, classes, references, context)[0];
     one.deletion = score.deletion;
     one.insertion = score.insertion;

@@ -1,4 +1,4 @@
-// The verb behind `aha compare`: one picture, all methods side by side, each with the score of its map.
+// The verb behind `aha compare`: one image, all methods side by side, each with the score of its map.
 #pragma once
 
 #include <string>
@@ -24,11 +24,11 @@ struct Compared {
   double probability = 0;
   int size = 0;
   std::vector<ComparedMethod> methods;  // in the order asked for
-  Image sheet;                          // the picture and the maps over it, labelled
+  Image sheet;                          // the image and the maps over it, labeled
 };
 
 // `wanted`: "predicted", a class index or a class name.
-Compared compare(const MethodContext& by, const std::string& picture, const std::vector<std::string>& methods,
+Compared compare(const MethodContext& by, const std::string& image, const std::vector<std::string>& methods,
                  const std::string& wanted, const Context& context);
 
 }  // namespace aha

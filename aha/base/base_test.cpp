@@ -11,8 +11,8 @@
 #include "aha/base/options.h"
 #include "aha/base/parallel.h"
 #include "aha/base/rng.h"
-#include "aha/base/stats.h"
 #include "aha/base/startup.h"
+#include "aha/base/stats.h"
 #include "aha/testing/checks.h"
 
 namespace aha {
@@ -43,10 +43,13 @@ struct Sample {
 };
 Fields fields(Sample& s) {
   return Fields()
-      .add("steps", s.steps, "how many").range(0, 10)
-      .add("rate", s.rate, "how much").range(0, 1)
+      .add("steps", s.steps, "how many")
+      .range(0, 10)
+      .add("rate", s.rate, "how much")
+      .range(0, 1)
       .add("fast", s.fast, "hurry")
-      .add("kind", s.kind, "which").choices({"black", "mean", "blur"})
+      .add("kind", s.kind, "which")
+      .choices({"black", "mean", "blur"})
       .add("names", s.names, "several");
 }
 
@@ -59,11 +62,17 @@ TEST(Options, TextAndJsonGoThroughTheSameChecks) {
   EXPECT_TRUE(s.fast);
   EXPECT_EQ(s.kind, "blur");
   EXPECT_EQ(s.names, (std::vector<std::string>{"a", "b"}));
-  EXPECT_THAT(message_of([&] { set_all_from_spec(f, "steps=11", "sample"); }), HasSubstr("expected INT in 0..10, found 11"));
+  EXPECT_THAT(message_of([&] { set_all_from_spec(f, "steps=11", "sample"); }),
+              HasSubstr("expected INT in 0..10, found 11"));
   EXPECT_THAT(message_of([&] { set_all_from_spec(f, "steps=1e3", "sample"); }), HasSubstr("found '1e3'"));
-  EXPECT_THAT(message_of([&] { set_all_from_spec(f, "kind=blak", "sample"); }), HasSubstr("did you mean 'black'"));
-  EXPECT_THAT(message_of([&] { set_all_from_spec(f, "stps=1", "sample"); }), HasSubstr("did you mean 'steps'"));
-  EXPECT_THAT(message_of([&] { set_all_from_json(f, {{"rate", "high"}}, "recipe.toml"); }), HasSubstr("recipe.toml: rate"));
+  EXPECT_THAT(message_of([&] { set_all_from_spec(f, "kind=blak", "sample"); }),
+              HasSubstr("did you mean 'black'"));
+  EXPECT_THAT(message_of([&] { set_all_from_spec(f, "stps=1", "sample"); }),
+              HasSubstr("did you mean 'steps'"));
+  EXPECT_THAT(message_of([&] {
+                set_all_from_json(f, {{"rate", "high"}}, "recipe.toml");
+              }),
+              HasSubstr("recipe.toml: rate"));
   EXPECT_THAT(message_of([&] { set_all_from_json(f, {{"steps", 2.5}}, "r"); }), HasSubstr("expected INT"));
   EXPECT_THAT(message_of([&] { set_all_from_spec(f, "rate=nan", "sample"); }), HasSubstr("NUMBER"));
   EXPECT_EQ(s.steps, 7) << "a refused value must not get in";
@@ -83,7 +92,8 @@ TEST(Rng, MatchesThePublishedPhiloxVectors) {
   // Random123's known answers for philox4x32-10: all-zero input and all-ones input.
   EXPECT_EQ(Rng(0, 0).block(0), (std::array<uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   const uint64_t ones = ~uint64_t{0};
-  EXPECT_EQ(Rng(ones, ones).block(ones), (std::array<uint32_t, 4>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(Rng(ones, ones).block(ones),
+            (std::array<uint32_t, 4>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
 }
 
 TEST(Rng, SequentialAndRandomAccessAgree) {
@@ -123,7 +133,12 @@ TEST(Parallel, EveryIndexRunsOnceAndExceptionsReachTheCaller) {
     ++seen[i];
   });
   EXPECT_EQ(seen, std::vector<int>(1000, 1));
-  EXPECT_THAT(message_of([] { parallel_for(64, [](int64_t i, int) { if (i == 17) throw input_error("at {}", i); }); }), "at 17");
+  EXPECT_THAT(message_of([] {
+                parallel_for(64, [](int64_t i, int) {
+                  if (i == 17) throw input_error("at {}", i);
+                });
+              }),
+              "at 17");
   set_threads(0);
 }
 
@@ -171,7 +186,8 @@ TEST(Stats, RankCorrelationIsOneForAnyMonotoneMapAndAveragesTies) {
 
 TEST(Files, HashMatchesTheStandardsExample) {
   const std::string abc = "abc";
-  EXPECT_EQ(sha256_of_bytes(std::as_bytes(std::span(abc))), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(sha256_of_bytes(std::as_bytes(std::span(abc))),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(sha256_of_bytes({}), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 }
 
@@ -215,11 +231,13 @@ TEST(Files, ASpecWithoutItsFoldersKeepsItsWord) {
 TEST(Context, DeviceTextIsParsedStrictly) {
   EXPECT_TRUE(device_from_text("cuda:3").cuda);
   EXPECT_EQ(device_from_text("cuda:3").index, 3);
-  for (const char* wrong : {"cuda:", "cuda:x", "gpu", "cuda:-1", ""}) EXPECT_THROW(device_from_text(wrong), Error) << wrong;
+  for (const char* wrong : {"cuda:", "cuda:x", "gpu", "cuda:-1", ""})
+    EXPECT_THROW(device_from_text(wrong), Error) << wrong;
 }
 
 TEST(Startup, AVariableOfTheUserIsNeverTouched) {
-  // prepare_process has run in main: whatever stands in the environment now was set by the user or chosen, and the report says which.
+  // prepare_process has run in main: whatever stands in the environment now was set by the user or chosen,
+  // and the report says which.
   for (const auto& choice : library_choices()) {
     EXPECT_STREQ(std::getenv(choice.variable.c_str()), choice.value.c_str());
     EXPECT_FALSE(choice.why.empty());

@@ -23,7 +23,7 @@ std::string text_from_device(const Device& device) {
 }
 
 void CancelToken::check() const {
-  if (cancelled()) throw Error(ErrorKind::kCancelled, "stopped");
+  if (canceled()) throw Error(ErrorKind::kCanceled, "stopped");
 }
 
 Progress Context::progress(std::string what, int64_t total) const {

@@ -1,4 +1,5 @@
-// What every verb gets as its last parameter: where to compute, how many threads, which seed, whom to tell, when to stop.
+// What every verb gets as its last parameter: where to compute, how many threads, which seed, whom to tell,
+// when to stop.
 #pragma once
 
 #include <atomic>
@@ -28,8 +29,8 @@ enum class Precision {
 class CancelToken {
  public:
   void cancel() { flag_ = true; }
-  bool cancelled() const { return flag_; }
-  void check() const;  // throws Error(kCancelled)
+  bool canceled() const { return flag_; }
+  void check() const;  // throws Error(kCanceled)
 
  private:
   std::atomic<bool> flag_{false};

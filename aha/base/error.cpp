@@ -43,7 +43,8 @@ std::string list_some(std::span<const std::string> names, size_t most) {
   return out;
 }
 
-Error unknown_name_error(std::string_view what, std::string_view found, std::span<const std::string> available) {
+Error unknown_name_error(std::string_view what, std::string_view found,
+                         std::span<const std::string> available) {
   std::string near;
   size_t best = std::max<size_t>(1, found.size() / 3) + 1;
   for (const auto& name : available) {

@@ -37,7 +37,8 @@ int open_regular(const std::string& path, struct stat& info) {
   if (fd < 0) throw input_error("{}: cannot open: {}", printable(path, 300), std::strerror(errno));
   if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(fd);
-    throw input_error("{}: expected a file, found {}", printable(path, 300), S_ISDIR(info.st_mode) ? "a directory" : "something else");
+    throw input_error("{}: expected a file, found {}", printable(path, 300),
+                      S_ISDIR(info.st_mode) ? "a directory" : "something else");
   }
   return fd;
 }
@@ -111,7 +112,8 @@ void make_directories(const std::string& path) {
   std::error_code code;
   std::filesystem::create_directories(path, code);
   if (code || !std::filesystem::is_directory(path, code))
-    throw input_error("{}: cannot make this directory{}", printable(path, 300), code ? ": " + code.message() : "");
+    throw input_error("{}: cannot make this directory{}", printable(path, 300),
+                      code ? ": " + code.message() : "");
 }
 
 std::string sha256_of_bytes(std::span<const std::byte> bytes) {
@@ -120,7 +122,9 @@ std::string sha256_of_bytes(std::span<const std::byte> bytes) {
   return hash.hex();
 }
 
-std::string sha256_of_file(const std::string& path) { return sha256_of_bytes(MappedFile(path).bytes()); }
+std::string sha256_of_file(const std::string& path) {
+  return sha256_of_bytes(MappedFile(path).bytes());
+}
 
 std::string without_folders(const std::string& spec) {
   size_t end = spec.find_last_not_of('/');

@@ -29,7 +29,8 @@ class MappedFile {
   size_t size_ = 0;
 };
 
-// Writes beside the target, flushes, renames: a reader sees the old file or the new one, never a part. The temporary file is removed on failure.
+// Writes beside the target, flushes, renames: a reader sees the old file or the new one, never a part. The
+// temporary file is removed on failure.
 void write_file_atomically(const std::string& path, std::string_view content);
 // The same for content that is produced piece by piece.
 using ByteSink = std::function<void(std::span<const std::byte>)>;
@@ -37,7 +38,8 @@ void write_file_atomically(const std::string& path, const std::function<void(con
 
 void make_directories(const std::string& path);
 
-// A path or `word:path` without its folders, for what is shown to others: list:/home/me/fit.csv -> list:fit.csv
+// A path or `word:path` without its folders, for what is shown to others: list:/home/me/fit.csv ->
+// list:fit.csv
 std::string without_folders(const std::string& spec);
 
 std::string sha256_of_bytes(std::span<const std::byte> bytes);  // 64 hex digits

@@ -1,4 +1,5 @@
-// One log on stderr: `aha: ` lines for a person. Details appear with --verbose, nothing but errors with --quiet.
+// One log on stderr: `aha: ` lines for a person. Details appear with --verbose, nothing but errors with
+// --quiet.
 #pragma once
 
 #include <spdlog/spdlog.h>

@@ -161,7 +161,8 @@ void set_all_from_spec(const Fields& fields, std::string_view spec, std::string_
       throw input_error("{}: expected key=value, found '{}'; available: {}", where, printable(part),
                         list_some(fields.names(), 40));
     const Field* field = fields.find(part.substr(0, equal));
-    if (!field) throw unknown_name_error(fmt::format("option of {}:", where), part.substr(0, equal), fields.names());
+    if (!field)
+      throw unknown_name_error(fmt::format("option of {}:", where), part.substr(0, equal), fields.names());
     set_from_text(*field, part.substr(equal + 1), fmt::format("{}:{}", where, field->name));
   }
 }

@@ -8,8 +8,9 @@
 //                    .add("kernel", o.kernel_px, "side of the kernel in pixels, odd").range(1, 1001);
 //   }
 //
-// From that list follow the command-line flags (cli/flags.h), the TOML recipe, the JSON of a run, `name:key=value`, the help and the
-// range checks: a value outside its range, a wrong type or an unknown key never gets into the struct.
+// From that list follow the command-line flags (cli/flags.h), the TOML recipe, the JSON of a run,
+// `name:key=value`, the help and the range checks: a value outside its range, a wrong type or an unknown key
+// never gets into the struct.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -22,8 +23,8 @@
 namespace aha {
 
 struct Field {
-  using Slot = std::variant<bool*, int*, int64_t*, double*, std::string*, std::vector<int>*, std::vector<double>*,
-                            std::vector<std::string>*>;
+  using Slot = std::variant<bool*, int*, int64_t*, double*, std::string*, std::vector<int>*,
+                            std::vector<double>*, std::vector<std::string>*>;
   std::string name;  // as in TOML and JSON; the flag is --name
   Slot slot;
   std::string help;
@@ -59,7 +60,8 @@ class Fields {
   std::vector<Field> list_;
 };
 
-// Sets one field from text ("3", "true", "black,blur") or from JSON. `where` opens the message of a refusal ("--sigma", "recipe.toml").
+// Sets one field from text ("3", "true", "black,blur") or from JSON. `where` opens the message of a refusal
+// ("--sigma", "recipe.toml").
 void set_from_text(const Field& field, std::string_view text, std::string_view where);
 void set_from_json(const Field& field, const nlohmann::json& value, std::string_view where);
 

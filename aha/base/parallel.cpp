@@ -18,7 +18,9 @@ int cores_present() {
   return 1;
 }
 
-void set_threads(int threads) { g_threads = threads; }
+void set_threads(int threads) {
+  g_threads = threads;
+}
 
 int threads() {
   const int wanted = g_threads;

@@ -1,7 +1,8 @@
 // One thread team for everything: OpenMP's, which libtorch uses too, so that nothing is ever oversubscribed.
 //
-// parallel_for hands out the indices 0..n-1; which worker takes which index never changes a result, because every index writes only its own
-// output. An exception of a worker is carried to the caller. Denormal numbers are flushed to zero in every worker (they cost 3x in Sinkhorn).
+// parallel_for hands out the indices 0..n-1; which worker takes which index never changes a result, because
+// every index writes only its own output. An exception of a worker is carried to the caller. Denormal numbers
+// are flushed to zero in every worker (they cost 3x in Sinkhorn).
 #pragma once
 
 #include <cstdint>

@@ -44,8 +44,9 @@ void Progress::draw(bool last) {
   if (total_ > 0) {
     constexpr int kWidth = 24;
     const int full = static_cast<int>(kWidth * std::min(done_, total_) / total_);
-    line = fmt::format("{} [{:=>{}}{:{}}] {}/{}  {:.1f}/s  {} left", what_, "", full, "", kWidth - full, done_, total_, rate,
-                       rate > 0 ? clock_text(static_cast<double>(total_ - done_) / rate) : "?");
+    line =
+        fmt::format("{} [{:=>{}}{:{}}] {}/{}  {:.1f}/s  {} left", what_, "", full, "", kWidth - full, done_,
+                    total_, rate, rate > 0 ? clock_text(static_cast<double>(total_ - done_) / rate) : "?");
   } else {
     line = fmt::format("{} {}  {:.1f}/s  {}", what_, done_, rate, clock_text(elapsed));
   }

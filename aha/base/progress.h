@@ -1,4 +1,5 @@
-// A progress line on stderr: what, how far, how fast, how long still. Shown only where stderr is a terminal, redrawn ten times a second at most.
+// A progress line on stderr: what, how far, how fast, how long still. Shown only where stderr is a terminal,
+// redrawn ten times a second at most.
 #pragma once
 
 #include <chrono>

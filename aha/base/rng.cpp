@@ -7,7 +7,7 @@ namespace aha {
 
 uint64_t stream_id(std::initializer_list<uint64_t> parts) {
   uint64_t hash = 0x9e3779b97f4a7c15u;
-  for (uint64_t part : parts) {  // splitmix64's finaliser over the running sum
+  for (uint64_t part : parts) {  // splitmix64's finalizer over the running sum
     hash += part + 0x9e3779b97f4a7c15u;
     hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9u;
     hash = (hash ^ (hash >> 27)) * 0x94d049bb133111ebu;
@@ -30,7 +30,9 @@ std::array<uint32_t, 4> Rng::block(uint64_t counter) const {
   return c;
 }
 
-uint32_t Rng::bits() { return bits_at(next_++); }
+uint32_t Rng::bits() {
+  return bits_at(next_++);
+}
 
 uint64_t Rng::below(uint64_t n) {
   // Lemire's multiply-and-reject on 64 bits.

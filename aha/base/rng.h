@@ -1,7 +1,8 @@
 // Counter-based random numbers: the n-th number of a stream is a pure function of (seed, stream, n).
 //
-// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011). No state to share or to save: the same seed gives the
-// same result with any number of threads, and a resumed run continues where it stopped by knowing its step number alone.
+// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011). No state to share or to
+// save: the same seed gives the same result with any number of threads, and a resumed run continues where it
+// stopped by knowing its step number alone.
 #pragma once
 
 #include <array>
@@ -25,8 +26,8 @@ class Rng {
 
   // Sequential use; the same numbers as the n-th call of the random access.
   uint32_t bits();
-  double uniform() { return unit_from_bits(bits()); }          // in (0, 1)
-  uint64_t below(uint64_t n);                                  // in 0..n-1, unbiased
+  double uniform() { return unit_from_bits(bits()); }  // in (0, 1)
+  uint64_t below(uint64_t n);                          // in 0..n-1, unbiased
   double uniform(double low, double high) { return low + (high - low) * uniform(); }
   double normal();                                             // mean 0, standard deviation 1
   double gumbel() { return -std::log(-std::log(uniform())); }  // location 0, scale 1
@@ -34,8 +35,8 @@ class Rng {
 
   void skip_to(uint64_t n) { next_ = n; }
 
-  // 23 bits, centred in their cell: never 0 and never 1, so that log and log(-log) are finite. (With 24 bits the half is
-  // rounded away in a float and the largest value would be 1.)
+  // 23 bits, centerd in their cell: never 0 and never 1, so that log and log(-log) are finite. (With 24 bits
+  // the half is rounded away in a float and the largest value would be 1.)
   static float unit_from_bits(uint32_t bits) { return (static_cast<float>(bits >> 9) + 0.5f) * 0x1p-23f; }
 
  private:

@@ -10,7 +10,8 @@
 namespace aha {
 namespace {
 
-// The first 32 bits of the fractional parts of the cube roots of the first 64 primes. cbrt in long double has 64 bits: enough for 3 + 32.
+// The first 32 bits of the fractional parts of the cube roots of the first 64 primes. cbrt in long double has
+// 64 bits: enough for 3 + 32.
 std::array<uint32_t, 64> round_constants() {
   std::array<uint32_t, 64> k{};
   int found = 0;
@@ -30,7 +31,8 @@ void Sha256::block(const uint8_t* data) {
   static const auto k = round_constants();
   std::array<uint32_t, 64> w;
   for (int i = 0; i < 16; ++i)
-    w[i] = uint32_t{data[4 * i]} << 24 | uint32_t{data[4 * i + 1]} << 16 | uint32_t{data[4 * i + 2]} << 8 | data[4 * i + 3];
+    w[i] = uint32_t{data[4 * i]} << 24 | uint32_t{data[4 * i + 1]} << 16 | uint32_t{data[4 * i + 2]} << 8 |
+           data[4 * i + 3];
   for (int i = 16; i < 64; ++i) {
     const uint32_t s0 = std::rotr(w[i - 15], 7) ^ std::rotr(w[i - 15], 18) ^ w[i - 15] >> 3;
     const uint32_t s1 = std::rotr(w[i - 2], 17) ^ std::rotr(w[i - 2], 19) ^ w[i - 2] >> 10;

@@ -13,13 +13,14 @@ namespace aha {
 namespace {
 
 constexpr const char* kAgain = "AHA_STARTED_AGAIN";
-constexpr const char* kSet = "AHA_HAS_SET";  // names the variables that a launcher or an earlier start of ours has set
+constexpr const char* kSet =
+    "AHA_HAS_SET";  // names the variables that a launcher or an earlier start of ours has set
 
 bool has_avx512() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512vl");
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 #else
   return false;
 #endif
@@ -35,8 +36,8 @@ bool has_avx2() {
 }
 
 bool tuning_is_off() {
-  const char* wish = std::getenv("AHA_TUNING");
-  return wish && std::string(wish) == "off";
+  const char* override = std::getenv("AHA_TUNING");
+  return override && std::string(override) == "off";
 }
 
 std::vector<TuningChoice>& choices() {
@@ -63,16 +64,21 @@ void choose(const char* variable, const char* value, std::string why) {
 std::vector<TuningChoice> set_library_environment() {
   if (!choices().empty() || tuning_is_off()) return choices();
   if (has_avx512())
-    choose("OPENBLAS_CORETYPE", "SKYLAKEX", "this CPU has AVX-512; OpenBLAS would fall back to SSE3 on models it does not know");
+    choose("OPENBLAS_CORETYPE", "SKYLAKEX",
+           "this CPU has AVX-512; OpenBLAS would fall back to SSE3 on models it does not know");
   else if (has_avx2())
-    choose("OPENBLAS_CORETYPE", "HASWELL", "this CPU has AVX2; OpenBLAS would fall back to SSE3 on models it does not know");
+    choose("OPENBLAS_CORETYPE", "HASWELL",
+           "this CPU has AVX2; OpenBLAS would fall back to SSE3 on models it does not know");
   if (has_avx512())
-    choose("DNNL_MAX_CPU_ISA", "AVX512_CORE_BF16", "oneDNN 2.6's tile path dies on virtual machines that hide CPUID leaf 0x1D");
+    choose("DNNL_MAX_CPU_ISA", "AVX512_CORE_BF16",
+           "oneDNN 2.6's tile path dies on virtual machines that hide CPUID leaf 0x1D");
   choose("OMP_WAIT_POLICY", "PASSIVE", "idle threads that spin take the time of those that work");
   return choices();
 }
 
-const std::vector<TuningChoice>& library_choices() { return choices(); }
+const std::vector<TuningChoice>& library_choices() {
+  return choices();
+}
 
 void keep_freed_memory() {
   if (tuning_is_off()) return;
@@ -83,7 +89,8 @@ void keep_freed_memory() {
 
 void set_openblas_threads(int threads) {
   using SetThreads = void (*)(int);
-  if (const auto set = reinterpret_cast<SetThreads>(::dlsym(RTLD_DEFAULT, "openblas_set_num_threads"))) set(threads);
+  if (const auto set = reinterpret_cast<SetThreads>(::dlsym(RTLD_DEFAULT, "openblas_set_num_threads")))
+    set(threads);
 }
 
 std::string openblas_core() {
@@ -94,11 +101,13 @@ std::string openblas_core() {
 
 void prepare_process(char** argv) {
   bool user_chose = false;
-  for (const auto& choice : set_library_environment()) user_chose |= choice.by_user && choice.variable == "OPENBLAS_CORETYPE";
+  for (const auto& choice : set_library_environment())
+    user_chose |= choice.by_user && choice.variable == "OPENBLAS_CORETYPE";
   keep_freed_memory();
   flush_denormals();
   const std::string core = openblas_core();
-  const bool below = (has_avx512() && core != "SkylakeX" && core != "Cooperlake" && core != "Sapphirerapids" && core != "Zen") ||
+  const bool below = (has_avx512() && core != "SkylakeX" && core != "Cooperlake" &&
+                      core != "Sapphirerapids" && core != "Zen") ||
                      (has_avx2() && (core == "Prescott" || core == "Nehalem" || core == "Core2"));
   if (core.empty() || user_chose || !below || tuning_is_off() || std::getenv(kAgain)) return;
   ::setenv(kAgain, "1", 1);

@@ -1,16 +1,19 @@
 // Makes the numeric libraries fast and safe on this CPU before they start; the user sets nothing.
 //
 // Four traps, all measured on Sapphire-Rapids-class machines with Debian 12's libraries:
-//   OpenBLAS 0.3.21 does not know recent CPU models and falls back to SSE3 code: 38 instead of 195 GFLOP/s. It reads OPENBLAS_CORETYPE when it is
-//   loaded, so the variable has to be there before.
-//   oneDNN 2.6.3 uses CPUID leaf 0x1D and dies with an illegal instruction on virtual machines that hide it. It reads DNNL_MAX_CPU_ISA at its first use.
-//   libgomp's idle threads spin: on cores shared with anything else they take the time of those that work. Training steps of a small ViT beside
-//   another busy process: 70 pictures/s spinning, 460 sleeping; alone on two cores 243 and 360. It reads OMP_WAIT_POLICY when it is loaded.
-//   glibc gives every large tensor back to the kernel and gets it anew, page by page: a fifth of a training step. keep_freed_memory() ends that.
+//   OpenBLAS 0.3.21 does not know recent CPU models and falls back to SSE3 code: 38 instead of 195 GFLOP/s.
+//   It reads OPENBLAS_CORETYPE when it is loaded, so the variable has to be there before. oneDNN 2.6.3 uses
+//   CPUID leaf 0x1D and dies with an illegal instruction on virtual machines that hide it. It reads
+//   DNNL_MAX_CPU_ISA at its first use. libgomp's idle threads spin: on cores shared with anything else they
+//   take the time of those that work. Training steps of a small ViT beside another busy process: 70 images/s
+//   spinning, 460 sleeping; alone on two cores 243 and 360. It reads OMP_WAIT_POLICY when it is loaded. glibc
+//   gives every large tensor back to the kernel and gets it anew, page by page: a fifth of a training step.
+//   keep_freed_memory() ends that.
 //
-// The launcher (cli/launcher.cpp, linked to none of them) sets all and only then loads the product. A program that links libtorch directly calls
-// prepare_process() first thing in main: where OpenBLAS has already chosen a core that is below this CPU, it starts itself once more.
-// A variable that the user has set is never touched; AHA_TUNING=off leaves all of them as the system has them, for comparisons.
+// The launcher (cli/launcher.cpp, linked to none of them) sets all and only then loads the product. A program
+// that links libtorch directly calls prepare_process() first thing in main: where OpenBLAS has already chosen
+// a core that is below this CPU, it starts itself once more. A variable that the user has set is never
+// touched; AHA_TUNING=off leaves all of them as the system has them, for comparisons.
 #pragma once
 
 #include <string>
@@ -29,7 +32,8 @@ std::vector<TuningChoice> set_library_environment();
 // What the environment says now, without changing it.
 const std::vector<TuningChoice>& library_choices();
 
-// For programs that link libtorch: sets the environment, starts the program again if OpenBLAS was faster to choose, flushes denormals.
+// For programs that link libtorch: sets the environment, starts the program again if OpenBLAS was faster to
+// choose, flushes denormals.
 void prepare_process(char** argv);
 
 // Freed memory stays with the process: its size is that of its largest moment.

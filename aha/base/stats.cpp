@@ -10,7 +10,9 @@
 namespace aha {
 
 double mean(std::span<const double> values) {
-  return values.empty() ? 0 : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  return values.empty()
+             ? 0
+             : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
 double standard_deviation(std::span<const double> values) {
@@ -39,12 +41,16 @@ Interval bootstrap(std::span<const double> values, uint64_t seed, int resamples)
     sample = sum / static_cast<double>(values.size());
   }
   std::sort(means.begin(), means.end());
-  const auto at = [&](double q) { return means[static_cast<size_t>(q * static_cast<double>(means.size() - 1) + 0.5)]; };
+  const auto at = [&](double q) {
+    return means[static_cast<size_t>(q * static_cast<double>(means.size() - 1) + 0.5)];
+  };
   return {m, at(0.025), at(0.975)};
 }
 
-PairedDifference paired_difference(std::span<const double> a, std::span<const double> b, uint64_t seed, int resamples) {
-  if (a.size() != b.size()) throw input_error("paired difference: expected equal counts, found {} and {}", a.size(), b.size());
+PairedDifference paired_difference(std::span<const double> a, std::span<const double> b, uint64_t seed,
+                                   int resamples) {
+  if (a.size() != b.size())
+    throw input_error("paired difference: expected equal counts, found {} and {}", a.size(), b.size());
   std::vector<double> difference(a.size());
   double wins = 0;
   for (size_t i = 0; i < a.size(); ++i) {
@@ -68,7 +74,8 @@ PairedDifference paired_difference(std::span<const double> a, std::span<const do
 }
 
 double rank_correlation(std::span<const double> a, std::span<const double> b) {
-  if (a.size() != b.size()) throw input_error("rank correlation: expected equal counts, found {} and {}", a.size(), b.size());
+  if (a.size() != b.size())
+    throw input_error("rank correlation: expected equal counts, found {} and {}", a.size(), b.size());
   const auto ranks = [](std::span<const double> v) {
     std::vector<size_t> order(v.size());
     std::iota(order.begin(), order.end(), size_t{0});

@@ -15,8 +15,8 @@ struct Interval {
   double mean = 0, low = 0, high = 0;
 };
 
-// Percentile bootstrap of the mean: `resamples` draws of n values with replacement, the 2.5 % and 97.5 % points of their means.
-// One value or none: low = high = mean.
+// Percentile bootstrap of the mean: `resamples` draws of n values with replacement, the 2.5 % and 97.5 %
+// points of their means. One value or none: low = high = mean.
 Interval bootstrap(std::span<const double> values, uint64_t seed = 0, int resamples = 2000);
 
 struct PairedDifference {

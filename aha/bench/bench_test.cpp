@@ -59,8 +59,9 @@ TEST(Problems, ALineWithTooFewNumbersIsNamed) {
 
 TEST(Problems, TheTreesOwnListsAreWellFormed) {
   const std::pair<const char*, int> sections[] = {
-      {"gemm", 3},     {"attention", 4}, {"weight_gradient", 3}, {"depthwise", 3}, {"convolution", 3}, {"networks", 1},
-      {"sinkhorn", 3}, {"train", 3},     {"refine", 3},          {"eval", 2}, {"fit", 1}};
+      {"gemm", 3},     {"attention", 4}, {"weight_gradient", 3}, {"depthwise", 3}, {"convolution", 3},
+      {"networks", 1}, {"sinkhorn", 3},  {"train", 3},           {"refine", 3},    {"eval", 2},
+      {"fit", 1}};
   for (const auto& [section, count] : sections) {
     const auto usual = problems_of(section, count, false), all = problems_of(section, count, true);
     EXPECT_FALSE(usual.empty()) << section;
@@ -74,7 +75,8 @@ TEST(Timing, EveryPieceRunsAsOftenAsTheOthersAndAtLeastAsOftenAsAsked) {
     ++count;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   };
-  const auto best = best_ms_each({[&] { slowly(first); }, [&] { slowly(second); }}, TimeKind::kWall, {0, 4}, Context{});
+  const auto best =
+      best_ms_each({[&] { slowly(first); }, [&] { slowly(second); }}, TimeKind::kWall, {0, 4}, Context{});
   EXPECT_EQ(first, 4);
   EXPECT_EQ(second, 4);
   ASSERT_EQ(best.size(), 2u);
@@ -101,7 +103,7 @@ TEST(Timing, MoreWorkTakesLonger) {
   EXPECT_GT(best[1], 10 * best[0]);  // a hundred times as much
 }
 
-TEST(Timing, ACancelledMeasurementStops) {
+TEST(Timing, ACanceledMeasurementStops) {
   Context context;
   context.cancel->cancel();
   EXPECT_THROW(best_ms([] {}, TimeKind::kWall, {}, context), Error);
@@ -215,7 +217,7 @@ TEST(Networks, TheTableShowsTheMemoryOfEveryPrecision) {
 
 TEST(Refinement, TheTableShowsAMapBesideTheTargetsForward) {
   RefineRow row{"n", 0, 16, 7, 30, 2, 3.0, 2.0, 12.0};
-  EXPECT_THAT(table_from(std::vector{row}), HasSubstr("3.00 ms an image, 1.5 of the target's forwards"));
+  EXPECT_THAT(table_from(std::vector{row}), HasSubstr("3.00 ms per image, 1.5 of the target's forwards"));
   EXPECT_THAT(table_from(std::vector{row}), HasSubstr("4.00x"));
   EXPECT_EQ(json_from(row).at("target_forward_ms"), 2.0);
 }

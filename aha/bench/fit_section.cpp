@@ -11,8 +11,9 @@
 namespace aha {
 namespace {
 
-// One step after the other on the same pictures.
-std::function<void()> steps_of(const Learner& learner, const std::optional<Precision>& precision, const Tensor& pixels, const Tensor& labels) {
+// One step after the other on the same images.
+std::function<void()> steps_of(const Learner& learner, const std::optional<Precision>& precision,
+                               const Tensor& pixels, const Tensor& labels) {
   return [=] {
     learner.set_precision(precision);
     for (auto& parameter : learner.parameters) parameter.mutable_grad() = Tensor();
@@ -31,10 +32,12 @@ std::vector<FitRow> bench_fit(const FitBenchOptions& options, const Context& con
     const auto [name, architecture] = name_and_architecture(p);
     const int64_t batch = context.batch_size > 0 ? context.batch_size : static_cast<int64_t>(p.sizes[0]);
     const Learner ours = make_learner(architecture), theirs = make_learner(architecture);
-    const Tensor pixels = torch::rand({batch, 3, ours.size, ours.size}), labels = torch::zeros({batch}, torch::kInt64);
+    const Tensor pixels = torch::rand({batch, 3, ours.size, ours.size}),
+                 labels = torch::zeros({batch}, torch::kInt64);
     for (const Precision precision : {Precision::kF32, Precision::kBf16}) {
       const bool f32 = precision == Precision::kF32;
-      FitRow row{name, batch, threads(), f32 ? "f32" : "bf16", std::string(best_kernel_set(precision).name), 0, {}};
+      FitRow row{name, batch, threads(), f32 ? "f32" : "bf16", std::string(best_kernel_set(precision).name),
+                 0,    {}};
       if (f32 || !one_precision) {
         std::vector<std::function<void()>> pieces = {steps_of(ours, precision, pixels, labels)};
         if (options.peer) pieces.push_back(steps_of(theirs, std::nullopt, pixels, labels));
@@ -60,9 +63,11 @@ nlohmann::ordered_json json_from(const FitRow& r) {
 }
 
 std::string table_from(const std::vector<FitRow>& rows) {
-  std::string text = fmt::format("  {:<17} {:<4} {:>5} {:<14} {:>12}\n", "", "", "batch", "kernels", "ms a picture");
+  std::string text =
+      fmt::format("  {:<17} {:<4} {:>5} {:<14} {:>12}\n", "", "", "batch", "kernels", "ms per image");
   for (const auto& r : rows) {
-    text += fmt::format("  {:<17} {:<4} {:>5} {:<14} {:>12.3f}", r.name, r.precision, r.batch, r.kernels, r.ms);
+    text +=
+        fmt::format("  {:<17} {:<4} {:>5} {:<14} {:>12.3f}", r.name, r.precision, r.batch, r.kernels, r.ms);
     if (r.peer_ms) text += fmt::format("   eager {:.3f} ({:.2f}x)", *r.peer_ms, *r.peer_ms / r.ms);
     text += "\n";
   }

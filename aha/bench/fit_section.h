@@ -1,5 +1,6 @@
-// A step of `aha fit`: a classifier forward, cross-entropy, and back to all its weights, at both precisions. The peer is the same network on eager libtorch,
-// float32, in the same process. Updating the weights is not part of it: both sides do that alike.
+// A step of `aha fit`: a classifier forward, cross-entropy, and back to all its weights, at both precisions.
+// The peer is the same network on eager libtorch, float32, in the same process. Updating the weights is not
+// part of it: both sides do that alike.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -21,7 +22,7 @@ struct FitRow {
   int64_t batch = 0;
   int threads = 0;
   std::string precision, kernels;
-  double ms = 0;  // a picture
+  double ms = 0;  // an image
   std::optional<double> peer_ms;
 };
 

@@ -6,9 +6,9 @@
 #include "aha/bench/peak.h"
 #include "aha/bench/problems.h"
 #include "aha/bench/timing.h"
-#include "aha/kernels/elementwise.h"
+#include "aha/kernels/elementwise/elementwise.h"
 #include "aha/kernels/kernel_set.h"
-#include "aha/kernels/weight_gradient.h"
+#include "aha/kernels/weight_gradient/weight_gradient.h"
 
 namespace aha {
 namespace {
@@ -56,7 +56,7 @@ struct Bench {
     const int64_t stride = w.padded_outputs();
     const auto bias = random_floats(stride, 1), values = random_floats(k, 1);
     Activations x(kernels.format, rows, k), out(kernels.format, rows, n);
-    Slopes derivative(kernels.format, rows, n);
+    ActivationDerivative derivative(kernels.format, rows, n);
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t c = 0; c < k; ++c) x.set(r, c, values[c]);
     std::vector<float> floats(static_cast<size_t>(rows * stride));
@@ -109,19 +109,19 @@ struct Bench {
   void weight_gradient_problem(const Problem& p) {
     const auto rows = static_cast<int64_t>(p.sizes[0]), n = static_cast<int64_t>(p.sizes[1]),
                k = static_cast<int64_t>(p.sizes[2]);
-    const int64_t stride = rounded_to_strip(k);
+    const int64_t stride = rounded_to_panel(k);
     Activations dy(kernels.format, rows, n), x(kernels.format, rows, k);
     operand_from_rows(kernels, rows, random_floats(rows * n, 1).data(), n, dy);
     operand_from_rows(kernels, rows, random_floats(rows * k, 1).data(), k, x);
     std::vector<float> weight(static_cast<size_t>(n * stride)),
-        bias(static_cast<size_t>(rounded_to_strip(n)));
+        bias(static_cast<size_t>(rounded_to_panel(n)));
     measure("weight gradient", fmt::format("{} x {} x {}", rows, n, k), p.words,
             2.0 * static_cast<double>(rows * n * k), [&] {
               weight_gradient(kernels, rows, {&dy, &x, weight.data(), stride, bias.data()});
             });
   }
 
-  // Taps that fall beside the picture are not computed and do not count.
+  // Taps that fall beside the image are not computed and do not count.
   void depthwise_problem(const Problem& p) {
     const auto images = static_cast<int64_t>(p.sizes[0]), side = static_cast<int64_t>(p.sizes[1]),
                channels = static_cast<int64_t>(p.sizes[2]);
@@ -143,23 +143,27 @@ struct Bench {
       depthwise(kernels, 0, images * side,
                 {in.data(), channels, side, side, &back, out.data(), channels, true, &operand});
     });
-    std::vector<float> taps(static_cast<size_t>(channels * DepthwiseWeights::kTaps)), bias(static_cast<size_t>(channels));
+    std::vector<float> taps(static_cast<size_t>(channels * DepthwiseWeights::kTaps)),
+        bias(static_cast<size_t>(channels));
     measure("depthwise weights", problem, p.words, flops, [&] {
-      depthwise_weight_gradient(kernels, images,
-                                {in.data(), out.data(), channels, channels, side, side, channels, taps.data(), bias.data()});
+      depthwise_weight_gradient(
+          kernels, images,
+          {in.data(), out.data(), channels, channels, side, side, channels, taps.data(), bias.data()});
     });
   }
 
   void convolution_problem(const Problem& p) {
-    const auto side = static_cast<int64_t>(p.sizes[0]), channels = static_cast<int64_t>(p.sizes[1]), outputs = static_cast<int64_t>(p.sizes[2]);
+    const auto side = static_cast<int64_t>(p.sizes[0]), channels = static_cast<int64_t>(p.sizes[1]),
+               outputs = static_cast<int64_t>(p.sizes[2]);
     constexpr int64_t kSide = 3;
     const int64_t wide = side + kSide - 1, depth = kSide * kSide * channels;
     const auto in = random_floats(wide * wide * channels, 1), kernel = random_floats(outputs * depth, 0.1f);
     std::vector<float> out(static_cast<size_t>(side * side * outputs));
     const ConvolutionWeights weights(kernel.data(), nullptr, outputs, channels, kSide);
     measure("convolution", fmt::format("{} x {}, {} to {} channels", side, side, channels, outputs), p.words,
-            2.0 * static_cast<double>(side * side * depth * outputs),
-            [&] { convolution(kernels, side, {&weights, in.data(), wide, 1, out.data(), side}); });
+            2.0 * static_cast<double>(side * side * depth * outputs), [&] {
+              convolution(kernels, side, {&weights, in.data(), wide, 1, out.data(), side});
+            });
   }
 
   void rows_of_values() {

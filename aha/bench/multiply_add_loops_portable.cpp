@@ -9,7 +9,7 @@ double multiply_add_loop_portable(int64_t rounds) {
   for (int64_t r = 0; r < rounds; ++r)
     for (float& sum : sums) {
       sum = sum * factor + 1.0f;
-      __asm__ volatile("" : "+x"(sum));  // neither vectorised nor left out
+      __asm__ volatile("" : "+x"(sum));  // neither vectorized nor left out
     }
   return 2.0 * kChains * static_cast<double>(rounds);
 }

@@ -46,8 +46,8 @@ struct Measured {
   std::optional<NetworkFigures> peer;
 };
 
-// Megabytes for kMasks perturbed images of one image, forward and back to their masks: on the engine, or with all of them
-// as one batch of eager libtorch.
+// Megabytes for kMasks perturbed images of one image, forward and back to their masks: on the engine, or with
+// all of them as one batch of eager libtorch.
 std::optional<double> masks_mb(Subject& subject, bool eager) {
   const int64_t size = subject.size, side = size / 4;  // regions of 4 x 4 pixels
   const Tensor image = torch::rand({1, 3, size, size}), keep = torch::rand({1, kMasks, side * side});
@@ -174,7 +174,7 @@ std::string table_from(const std::vector<NetworkRow>& rows) {
   };
   const bool peer = !rows.empty() && rows[0].peer;
   std::string text =
-      fmt::format("  {:<17} {:<4} {:>5} {:<14} {:>9} {:>7} {:>7} {:>9} {:>7} {:>7} {:>9}\n", "ms an image",
+      fmt::format("  {:<17} {:<4} {:>5} {:<14} {:>9} {:>7} {:>7} {:>9} {:>7} {:>7} {:>9}\n", "ms per image",
                   "", "batch", "kernels", "forward", peer ? "eager" : "", peer ? "shipped" : "", "+ back",
                   peer ? "eager" : "", peer ? "shipped" : "", "MB");
   for (const auto& r : rows) {
@@ -186,12 +186,15 @@ std::string table_from(const std::vector<NetworkRow>& rows) {
     text += "\n";
   }
   if (std::ranges::any_of(rows, [](const NetworkRow& r) { return r.figures.masks_mb.has_value(); }))
-    text += fmt::format("\n  {} perturbed images forward and back to their masks, MB at the highest\n", kMasks);
+    text +=
+        fmt::format("\n  {} perturbed images forward and back to their masks, MB at the highest\n", kMasks);
   for (const auto& r : rows) {
     if (!r.figures.masks_mb) continue;
-    text += fmt::format("  {:<17} {:<4} {:<14} {:>9.0f}", r.name, r.precision, r.kernels, *r.figures.masks_mb);
+    text +=
+        fmt::format("  {:<17} {:<4} {:<14} {:>9.0f}", r.name, r.precision, r.kernels, *r.figures.masks_mb);
     if (r.peer && r.peer->masks_mb)
-      text += fmt::format(" (eager {:.0f}, {:.2f}x)", *r.peer->masks_mb, *r.peer->masks_mb / *r.figures.masks_mb);
+      text +=
+          fmt::format(" (eager {:.0f}, {:.2f}x)", *r.peer->masks_mb, *r.peer->masks_mb / *r.figures.masks_mb);
     text += "\n";
   }
   return text;

@@ -8,12 +8,12 @@
 #include "aha/bench/subject.h"
 #include "aha/bench/timing.h"
 #include "aha/metrics/sweep.h"
-#include "aha/objective/ladder_probabilities.h"
+#include "aha/objective/perturbed_probabilities.h"
 #include "aha/objective/refine.h"
 #include "aha/objective/terms.h"
 #include "aha/ranking/hard_order.h"
 #include "aha/train/explainer_trainer.h"
-#include "aha/train/optimiser.h"
+#include "aha/train/optimizer.h"
 
 namespace aha {
 namespace {
@@ -47,7 +47,7 @@ class TrainStep {
         context_(context),
         explainer_(make_explainer(target, {}, context)),
         parameters_(*explainer_->decoder()),
-        optimiser_(parameters_, {.weight_decay = 1e-3}) {
+        optimizer_(parameters_, {.weight_decay = 1e-3}) {
     explainer_->decoder()->train();
     const int64_t size = target.info().input.size;
     pixels_ = torch::rand({batch, 3, size, size});
@@ -71,16 +71,16 @@ class TrainStep {
     t.decoder_forward_ms = lap_ms();
     const auto soft = soft_top_k(pool(step.grid, maps), step.ks, step.sort, step.noise, context_);
     t.soft_sort_ms = lap_ms();
-    const LadderImages images{pixels_, torch::zeros_like(pixels_),
-                              step.grid.region_of_pixel().view({size, size}), classes};
-    const auto probs = ladder_probabilities(target_, images, soft.masks);
+    const PerturbedImages images{pixels_, torch::zeros_like(pixels_),
+                                 step.grid.region_of_pixel().view({size, size}), classes};
+    const auto probs = perturbed_probabilities(target_, images, soft.masks);
     t.target_ms = lap_ms();
     const Tensor loss =
         deletion_term(probs.deletion) - insertion_term(probs.insertion) + 2.5e-3 * smoothness_term(maps);
     parameters_.zero_gradients();
     loss.backward();
     parameters_.clip(1);
-    optimiser_.step(1e-3, count_);
+    optimizer_.step(1e-3, count_);
     t.backward_and_update_ms = lap_ms();
     t.step_ms = std::chrono::duration<double, std::milli>(last_ - start).count();
     if (count_++ == 0 || t.step_ms < best_.step_ms) best_ = t;
@@ -100,7 +100,7 @@ class TrainStep {
   const Context& context_;
   std::unique_ptr<Explainer> explainer_;
   FlatParameters parameters_;
-  Optimiser optimiser_;
+  Optimizer optimizer_;
   Tensor pixels_;
   int64_t count_ = 0;
   Clock::time_point last_;
@@ -159,7 +159,15 @@ std::vector<RefineRow> bench_refine(const ObjectiveBenchOptions& options, const 
   for (const Problem& p : problems) {
     const auto [name, architecture] = name_and_architecture(p);
     constexpr int64_t kUnrefined = 30;  // images of a batch without refinement
-    RefineRow row{name, size_at(p, 0), size_at(p, 1), size_at(p, 2), size_at(p, 0) == 0 ? kUnrefined : 1, threads(), 0, 0, {}};
+    RefineRow row{name,
+                  size_at(p, 0),
+                  size_at(p, 1),
+                  size_at(p, 2),
+                  size_at(p, 0) == 0 ? kUnrefined : 1,
+                  threads(),
+                  0,
+                  0,
+                  {}};
     const Subject subject = make_subject(architecture, context);
     const Tensor pixels = torch::rand({row.batch, 3, subject.size, subject.size}),
                  classes = torch::zeros({row.batch}, torch::kInt64);
@@ -229,9 +237,9 @@ nlohmann::ordered_json json_from(const TrainRow& r) {
 }
 
 nlohmann::ordered_json json_from(const RefineRow& r) {
-  nlohmann::ordered_json json = {{"name", r.name}, {"refine", r.refine},   {"steps", r.steps},
-                                 {"grid", r.grid}, {"batch", r.batch},     {"threads", r.threads},
-                                 {"ms", r.ms},     {"target_forward_ms", r.target_ms}};
+  nlohmann::ordered_json json = {
+      {"name", r.name},   {"refine", r.refine},   {"steps", r.steps}, {"grid", r.grid},
+      {"batch", r.batch}, {"threads", r.threads}, {"ms", r.ms},       {"target_forward_ms", r.target_ms}};
   if (r.peer_ms) json["peer"] = {{"ms", *r.peer_ms}};
   return json;
 }
@@ -245,7 +253,7 @@ nlohmann::ordered_json json_from(const EvalRow& r) {
 
 std::string table_from(const std::vector<TrainRow>& rows) {
   std::string text =
-      fmt::format("  {:<18} {:>5} {:>3} {:>3} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9}\n", "ms a step", "batch",
+      fmt::format("  {:<18} {:>5} {:>3} {:>3} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9}\n", "ms per step", "batch",
                   "S", "G", "step", "features", "decoder", "sort", "target", "update");
   const auto cells = [](const TrainStepTimes& t) {
     return fmt::format("{:>10.1f} {:>9.1f} {:>9.1f} {:>9.2f} {:>9.1f} {:>9.1f}", t.step_ms, t.features_ms,
@@ -263,15 +271,17 @@ std::string table_from(const std::vector<TrainRow>& rows) {
 std::string table_from(const std::vector<RefineRow>& rows) {
   std::string text;
   for (const auto& r : rows)
-    text += fmt::format("  {:<18} T = {:<2} S = {:<3} G = {:<3} batch {:<3} {:>9.2f} ms an image, {:.1f} of the target's forwards{}\n",
-                        r.name, r.refine, r.steps, r.grid, r.batch, r.ms, r.ms / r.target_ms, ratio_text(r.ms, r.peer_ms));
+    text += fmt::format(
+        "  {:<18} T = {:<2} S = {:<3} G = {:<3} batch {:<3} {:>9.2f} ms per image, {:.1f} of the target's "
+        "forwards{}\n",
+        r.name, r.refine, r.steps, r.grid, r.batch, r.ms, r.ms / r.target_ms, ratio_text(r.ms, r.peer_ms));
   return text;
 }
 
 std::string table_from(const std::vector<EvalRow>& rows) {
   std::string text;
   for (const auto& r : rows)
-    text += fmt::format("  {:<18} {} steps, batch {:<3} {:>9.1f} ms an image, map and reference{}\n", r.name,
+    text += fmt::format("  {:<18} {} steps, batch {:<3} {:>9.1f} ms per image, map and reference{}\n", r.name,
                         r.steps, r.batch, r.ms, ratio_text(r.ms, r.peer_ms));
   return text;
 }

@@ -1,11 +1,12 @@
-// What the objective costs: a training step, test-time refinement of one image, and the judging of one map.
+// What the objective costs: a training step, test-time refinement of one image, and the evaluating of one
+// map.
 //
 // An explainer with random weights looks at the target's own activations; its decoder is the usual one of
-// this picture size. Training: features, maps, soft masks, 2 S perturbed images an image through the target
+// this image size. Training: features, maps, soft masks, 2 S perturbed images per image through the target
 // and back, one update; one reference, middle of each stratum of k, no noise. The peer is the same step with
 // the target on eager libtorch and Sinkhorn by autograd in the log domain; bench/peers/train_step.py is the
 // same step as a PyTorch program. Judging: a sweep (metrics/sweep.h) with one reference.
-// For refinement and judging the peer differs in its target alone.
+// For refinement and evaluating the peer differs in its target alone.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,12 +1,12 @@
 // What one core can multiply at most: multiply-adds whose operands never leave the registers, measured here
-// and now, because clock rates depend on the machine, its neighbours and the instructions themselves.
+// and now, because clock rates depend on the machine, its neighbors and the instructions themselves.
 //
 // Tiles and bf16 dot products count the products of bf16 numbers; the exact set of tiles (two bf16 numbers a
 // float32, three products) can therefore reach a third of it.
 #pragma once
 
 #include "aha/bench/timing.h"
-#include "aha/kernels/cpu.h"
+#include "aha/kernels/core/cpu.h"
 
 namespace aha {
 

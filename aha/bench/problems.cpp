@@ -12,7 +12,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path problems_folder() { return shipped({"AHA_PROBLEMS", "problems", "bench/problems", "networks.txt"}); }
+fs::path problems_folder() {
+  return shipped({"AHA_PROBLEMS", "problems", "bench/problems", "networks.txt"});
+}
 
 }  // namespace
 

@@ -15,7 +15,7 @@ struct Problem {
   std::string words;  // the rest of the line
 };
 
-// `count` numbers a line; a line with fewer is an input error that names it.
+// `count` numbers per line; a line with fewer is an input error that names it.
 std::vector<Problem> problems_of(const std::string& section, int count, bool with_long);
 
 // The same from text; `where` opens the message of a refusal.

@@ -3,7 +3,7 @@
 #include "aha/base/parallel.h"
 #include "aha/bench/problems.h"
 #include "aha/bench/timing.h"
-#include "aha/kernels/sinkhorn.h"
+#include "aha/kernels/sinkhorn/sinkhorn.h"
 #include "aha/ranking/soft_sort.h"
 
 namespace aha {
@@ -18,7 +18,7 @@ class Runner {
   explicit Runner(const SinkhornRow& problem) : problem_(problem) {
     torch::manual_seed(1);
     scores_ = torch::rand({1, problem.K}).set_requires_grad(true);
-    ks_ = torch::tensor(ladder_steps(problem.K, kMasks));
+    ks_ = torch::tensor(perturbation_counts(problem.K, kMasks));
     mask_grad_ = torch::randn({1, kMasks, problem.K});
   }
   void operator()(const std::string& path) {

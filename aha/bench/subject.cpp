@@ -18,19 +18,19 @@ void fill_classifier(Subject& subject, Network network, ClassifierInfo info, con
   subject.forward = [target = subject.target.get()](const Tensor& x) { return target->logits(x); };
   subject.on_engine = [target = subject.target.get()] { return target->engine() != nullptr; };
   subject.eager_forward = [network, input = info.input](const Tensor& x) mutable {
-    return network->forward(normalised(x, input));
+    return network->forward(normalized(x, input));
   };
 }
 
 void fill_encoder(Subject& subject, Vit network, const InputSpec& input, const Context& context) {
   EncoderInfo info;
-  info.normed = true;
+  info.normalized = true;
   info.mean = input.mean;
   info.std = input.std;
   std::shared_ptr<Encoder> encoder = encoder_from_vit(network, info, {}, context.precision);
   subject.forward = [encoder](const Tensor& x) { return encoder->features(x).back(); };
   subject.eager_forward = [network, input](const Tensor& x) mutable {
-    return network->intermediate(normalised(x, input), default_blocks(network->config.depth), true).back();
+    return network->intermediate(normalized(x, input), default_blocks(network->config.depth), true).back();
   };
   subject.on_engine = [fits = engine_fits(network->config, input)] { return fits; };
   subject.differentiable = false;
@@ -39,7 +39,7 @@ void fill_encoder(Subject& subject, Vit network, const InputSpec& input, const C
 template <class Network, class Config>
 Network frozen_network(const Config& config) {
   Network network(config);
-  network->initialise(1);
+  network->initialize(1);
   freeze(*network);
   return network;
 }
@@ -60,11 +60,13 @@ Wanted wanted_from(const std::string& spec) {
 
 template <class Network>
 Learner learner_from(Network network, int size) {
-  network->initialise(1);
+  network->initialize(1);
   Learner learner;
   learner.size = size;
   learner.forward = [network](const Tensor& x) mutable { return network->forward(x); };
-  learner.set_precision = [network](const std::optional<Precision>& precision) mutable { network->set_precision(precision); };
+  learner.set_precision = [network](const std::optional<Precision>& precision) mutable {
+    network->set_precision(precision);
+  };
   learner.parameters = network->parameters();
   return learner;
 }
@@ -95,7 +97,8 @@ Subject make_subject(const std::string& spec, const Context& context) {
 
 Learner make_learner(const std::string& spec) {
   const auto wanted = wanted_from(spec);
-  if (const auto* vit = std::get_if<VitConfig>(&wanted.config)) return learner_from(Vit(*vit), vit->image_size);
+  if (const auto* vit = std::get_if<VitConfig>(&wanted.config))
+    return learner_from(Vit(*vit), vit->image_size);
   const auto& convnext = std::get<ConvNextConfig>(wanted.config);
   return learner_from(ConvNext(convnext), convnext.image_size);
 }

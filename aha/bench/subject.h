@@ -28,7 +28,7 @@ Subject make_subject(const std::string& spec, const Context& context);
 // The same, with weights that learn.
 struct Learner {
   int size = 224;
-  std::function<Tensor(const Tensor&)> forward;                       // pixels (B, 3, size, size) -> logits
+  std::function<Tensor(const Tensor&)> forward;                        // pixels (B, 3, size, size) -> logits
   std::function<void(const std::optional<Precision>&)> set_precision;  // nothing = eager libtorch
   std::vector<Tensor> parameters;
 };

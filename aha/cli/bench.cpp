@@ -18,7 +18,8 @@ struct BenchFlags {
   bool peer = false, eager = false, long_list = false;
 };
 
-const std::vector<std::string> kSections = {"kernels", "networks", "sinkhorn", "train", "refine", "eval", "fit"};
+const std::vector<std::string> kSections = {"kernels", "networks", "sinkhorn", "train",
+                                            "refine",  "eval",     "fit"};
 
 Fields fields(BenchFlags& f) {
   return Fields()
@@ -101,9 +102,8 @@ void run(const BenchFlags& flags, Call& call) {
   report.section("train", "Training step", [&] { return bench_train(objective, context); });
   report.section("refine", "Refinement", [&] { return bench_refine(objective, context); });
   report.section("eval", "Judging a map", [&] { return bench_eval(objective, context); });
-  report.section("fit", "Training a classifier: a step with all gradients", [&] {
-    return bench_fit({.long_list = flags.long_list, .peer = flags.peer}, context);
-  });
+  report.section("fit", "Training a classifier: a step with all gradients",
+                 [&] { return bench_fit({.long_list = flags.long_list, .peer = flags.peer}, context); });
   if (call.common.json) call.print(nlohmann::json(report.document()));
 }
 

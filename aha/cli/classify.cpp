@@ -12,33 +12,37 @@ struct ClassifyFlags {
   int topk = 5;
   std::string data;
   SliceOptions slice;
-  std::vector<std::string> pictures;
+  std::vector<std::string> images;
 };
 
 Fields fields(ClassifyFlags& f) {
   return fields(f.target)
-      .add("topk", f.topk, "how many classes a picture").range(1, 100000)
-      .add("data", f.data, "a data set: print the accuracy on it instead (list:FILE.csv, folder:DIR, imagenet:DIR)")
+      .add("topk", f.topk, "how many classes an image")
+      .range(1, 100000)
+      .add("data", f.data,
+           "a data set: print the accuracy on it instead (list:FILE.csv, folder:DIR, imagenet:DIR)")
       .nest("", fields(f.slice));
 }
 
 nlohmann::json json_from(const Classified& one) {
   nlohmann::json classes = nlohmann::json::array();
-  for (const auto& c : one.classes) classes.push_back({{"index", c.index}, {"name", c.name}, {"probability", c.probability}});
+  for (const auto& c : one.classes)
+    classes.push_back({{"index", c.index}, {"name", c.name}, {"probability", c.probability}});
   return {{"image", one.image}, {"classes", classes}};
 }
 
-void run_pictures(const ClassifyFlags& flags, Classifier& target, Call& call) {
+void run_images(const ClassifyFlags& flags, Classifier& target, Call& call) {
   nlohmann::json all = nlohmann::json::array();
   classify(
-      target, picture_files(flags.pictures), flags.topk,
+      target, image_files(flags.images), flags.topk,
       [&](const Classified& one) {
         if (call.common.json) {
           all.push_back(json_from(one));
           return;
         }
         fmt::print("{}\n", one.image);
-        for (const auto& c : one.classes) fmt::print("  {:6.2f} %  {:>5}  {}\n", 100 * c.probability, c.index, c.name);
+        for (const auto& c : one.classes)
+          fmt::print("  {:6.2f} %  {:>5}  {}\n", 100 * c.probability, c.index, c.name);
         std::fflush(stdout);
       },
       call.context);
@@ -49,29 +53,34 @@ void run_accuracy(const ClassifyFlags& flags, Classifier& target, Call& call) {
   const auto data = slice(open_dataset(flags.data), flags.slice);
   const Accuracy a = accuracy(target, *data, call.context);
   if (call.common.json)
-    call.print({{"target", target.info().name}, {"data", flags.data}, {"images", a.images}, {"top1", a.top1}, {"top5", a.top5},
+    call.print({{"target", target.info().name},
+                {"data", flags.data},
+                {"images", a.images},
+                {"top1", a.top1},
+                {"top5", a.top5},
                 {"images_per_second", a.images_per_second}});
   else
-    fmt::print("{} on {}: top-1 {:.2f} %, top-5 {:.2f} % of {} images ({:.1f} images/s)\n", target.info().name, flags.data,
-               100 * a.top1, 100 * a.top5, a.images, a.images_per_second);
+    fmt::print("{} on {}: top-1 {:.2f} %, top-5 {:.2f} % of {} images ({:.1f} images/s)\n",
+               target.info().name, flags.data, 100 * a.top1, 100 * a.top5, a.images, a.images_per_second);
 }
 
 }  // namespace
 
 Command classify_command() {
-  return {"classify", "the most probable classes of pictures, or the accuracy on a data set",
+  return {"classify", "the most probable classes of images, or the accuracy on a data set",
           "  aha classify --target vit_b_16:vit_b_16-c867db91.pth cat.jpg\n"
           "  aha classify --target script:model.pt --input-size 224 --topk 3 --json photos/\n"
           "  aha classify --target vit_ti_16:vit_tiny.safetensors --data list:val.csv",
           [](Declaration& d) -> Run {
             auto flags = std::make_shared<ClassifyFlags>();
             d.add(fields(*flags));
-            d.positionals("IMG", flags->pictures, "pictures (JPEG, PNG, WebP) or folders of them", false);
+            d.positionals("IMG", flags->images, "images (JPEG, PNG, WebP) or folders of them", false);
             return [flags](Call& call) {
-              if (flags->pictures.empty() == flags->data.empty())
-                throw input_error("expected pictures or --data, found {}", flags->data.empty() ? "neither" : "both");
+              if (flags->images.empty() == flags->data.empty())
+                throw input_error("expected images or --data, found {}",
+                                  flags->data.empty() ? "neither" : "both");
               const auto target = load_target(flags->target, call.context);
-              flags->data.empty() ? run_pictures(*flags, *target, call) : run_accuracy(*flags, *target, call);
+              flags->data.empty() ? run_images(*flags, *target, call) : run_accuracy(*flags, *target, call);
             };
           }};
 }

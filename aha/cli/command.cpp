@@ -9,10 +9,15 @@ namespace aha {
 Fields fields(CommonOptions& o) {
   return Fields()
       .add("device", o.device, "cpu, cuda or cuda:N; best = CUDA where present")
-      .add("threads", o.threads, "worker threads; 0 = all cores").range(0, 1024)
-      .add("precision", o.precision, "f32: exact; bf16: fast where the CPU multiplies bf16 (AMX, AMD's AVX512-BF16)").choices({"f32", "bf16"})
-      .add("seed", o.seed, "seed of everything random").range(0, 9e15)
-      .add("batch-size", o.batch_size, "images a batch; 0 = the command's own choice").range(0, 65536)
+      .add("threads", o.threads, "worker threads; 0 = all cores")
+      .range(0, 1024)
+      .add("precision", o.precision,
+           "f32: exact; bf16: fast where the CPU multiplies bf16 (AMX, AMD's AVX512-BF16)")
+      .choices({"f32", "bf16"})
+      .add("seed", o.seed, "seed of everything random")
+      .range(0, 9e15)
+      .add("batch-size", o.batch_size, "images per batch; 0 = the command's own choice")
+      .range(0, 65536)
       .add("json", o.json, "one JSON document on stdout, nothing else there")
       .add("quiet", o.quiet, "no progress, no remarks")
       .add("verbose", o.verbose, "say what was chosen and why");
@@ -45,7 +50,8 @@ void Declaration::add(const Fields& fields) {
   all_.nest("", fields);
 }
 
-void Declaration::positionals(const std::string& name, std::vector<std::string>& values, const std::string& help, bool required) {
+void Declaration::positionals(const std::string& name, std::vector<std::string>& values,
+                              const std::string& help, bool required) {
   auto* option = app_.add_option(name, values, help)->type_name("");
   if (required) option->required();
 }

@@ -1,7 +1,8 @@
 // A command of `aha`: its name, one line, examples, and what to do.
 //
-// declare() puts the command's flags on its sub-parser and returns what runs after parsing. All flags come from Fields (base/options.h), so that the
-// same names work on the command line and in the TOML file given by --config; the command line wins.
+// declare() puts the command's flags on its sub-parser and returns what runs after parsing. All flags come
+// from Fields (base/options.h), so that the same names work on the command line and in the TOML file given by
+// --config; the command line wins.
 #pragma once
 
 #include <functional>
@@ -47,7 +48,8 @@ class Declaration {
   CLI::App& app() { return app_; }
   void add(const Fields& fields);
   // A positional list of words ("IMG...").
-  void positionals(const std::string& name, std::vector<std::string>& values, const std::string& help, bool required);
+  void positionals(const std::string& name, std::vector<std::string>& values, const std::string& help,
+                   bool required);
 
   const Fields& all() const { return all_; }
 
@@ -61,7 +63,7 @@ struct Command {
   std::function<Run(Declaration&)> declare;
 };
 
-// One command a file.
+// One command per file.
 Command models_command();
 Command classify_command();
 Command inspect_command();

@@ -17,7 +17,7 @@ struct CompareFlags {
   TargetOptions target;
   std::vector<std::string> methods = {"gradient", "ig", "rise:masks=500"};
   std::string explainer, wanted = "predicted", out = ".";
-  std::vector<std::string> pictures;
+  std::vector<std::string> images;
 };
 
 Fields fields(CompareFlags& f) {
@@ -53,11 +53,11 @@ void run(const CompareFlags& flags, Call& call) {
   auto explainer = explainer_for(flags.explainer, *target, call.context);
   make_directories(flags.out);
   nlohmann::json all = nlohmann::json::array();
-  for (const auto& picture : picture_files(flags.pictures)) {
-    const Compared compared = compare({*target, explainer ? &*explainer : nullptr}, picture,
-                                      flags.methods, flags.wanted, call.context);
+  for (const auto& image : image_files(flags.images)) {
+    const Compared compared = compare({*target, explainer ? &*explainer : nullptr}, image, flags.methods,
+                                      flags.wanted, call.context);
     const auto file =
-        (std::filesystem::path(flags.out) / (std::filesystem::path(picture).stem().string() + ".compare.png"))
+        (std::filesystem::path(flags.out) / (std::filesystem::path(image).stem().string() + ".compare.png"))
             .string();
     write_png(file, compared.sheet);
     if (call.common.json)
@@ -71,7 +71,7 @@ void run(const CompareFlags& flags, Call& call) {
 }  // namespace
 
 Command compare_command() {
-  return {"compare", "one picture, several methods side by side, each with the score of its map",
+  return {"compare", "one image, several methods side by side, each with the score of its map",
           "  aha compare --target vit_ti_16:vit_tiny.safetensors --methods gradcam,chefer,rollout,ig:blur=4 "
           "--out sheets cat.jpg\n"
           "  aha compare --target script:model.pt --methods gradient,rise:masks=500 --class 281 --out sheets "
@@ -79,7 +79,7 @@ Command compare_command() {
           [](Declaration& d) -> Run {
             auto flags = std::make_shared<CompareFlags>();
             d.add(fields(*flags));
-            d.positionals("IMG", flags->pictures, "pictures (JPEG, PNG, WebP) or folders of them", true);
+            d.positionals("IMG", flags->images, "images (JPEG, PNG, WebP) or folders of them", true);
             return [flags](Call& call) { run(*flags, call); };
           }};
 }

@@ -19,7 +19,7 @@ struct DataFlags {
 Fields fields(DataFlags& f) {
   return Fields()
       .add("from", f.from, "get: take it from this archive or folder instead of the package registry")
-      .add("out", f.out, "export: the folder for the pictures")
+      .add("out", f.out, "export: the folder for the images")
       .nest("", fields(f.slice));
 }
 
@@ -50,7 +50,7 @@ void info(const std::string& spec, Call& call) {
                        {"classes", classes},
                        {"first", {{"id", data->id(0)}, {"width", first.width}, {"height", first.height}}}});
   }
-  fmt::print("{}: {} pictures, {} classes; the first is {} ({} x {} pixels)\n", data->name(), data->size(),
+  fmt::print("{}: {} images, {} classes; the first is {} ({} x {} pixels)\n", data->name(), data->size(),
              counts.size(), data->id(0), first.width, first.height);
   constexpr size_t kMost = 20;
   size_t shown = 0;
@@ -59,14 +59,14 @@ void info(const std::string& spec, Call& call) {
       fmt::print("  ... and {} classes more\n", counts.size() - kMost);
       break;
     }
-    fmt::print("  {:>5}  {:>7} pictures  {}\n", label, count,
+    fmt::print("  {:>5}  {:>7} images  {}\n", label, count,
                label >= 0 && label < static_cast<int>(names.size()) ? names[label] : "");
   }
 }
 
-// One PNG a picture: NUMBER_CLASS.png
-void export_pictures(const std::string& spec, const DataFlags& flags, Call& call) {
-  if (flags.out.empty()) throw input_error("--out: expected a folder for the pictures, found nothing");
+// One PNG an image: NUMBER_CLASS.png
+void export_images(const std::string& spec, const DataFlags& flags, Call& call) {
+  if (flags.out.empty()) throw input_error("--out: expected a folder for the images, found nothing");
   const auto data = slice(open_dataset(spec), flags.slice);
   const auto names = data->class_names();
   make_directories(flags.out);
@@ -75,22 +75,23 @@ void export_pictures(const std::string& spec, const DataFlags& flags, Call& call
     call.context.cancel->check();
     const int label = data->label(i);
     const bool named = label >= 0 && label < static_cast<int>(names.size());
-    write_png(fmt::format("{}/{:05}_{}.png", flags.out, flags.slice.skip + flags.slice.every * i, named ? names[label] : std::to_string(label)),
+    write_png(fmt::format("{}/{:05}_{}.png", flags.out, flags.slice.skip + flags.slice.every * i,
+                          named ? names[label] : std::to_string(label)),
               data->image(i));
     progress.advance();
   }
   if (call.common.json) return call.print({{"data", spec}, {"folder", flags.out}, {"images", data->size()}});
-  fmt::print("{} pictures in {}\n", data->size(), flags.out);
+  fmt::print("{} images in {}\n", data->size(), flags.out);
 }
 
 }  // namespace
 
 Command data_command() {
-  return {"data", "bring a public data set, describe one, or write its pictures as files",
+  return {"data", "bring a public data set, describe one, or write its images as files",
           "  aha data get cifar10\n"
           "  aha data get cifar10 --from cifar-10-binary.tar.gz\n"
           "  aha data info cifar10:sample\n"
-          "  aha data export cifar10:sample --limit 8 --out pictures",
+          "  aha data export cifar10:sample --limit 8 --out images",
           [](Declaration& d) -> Run {
             auto flags = std::make_shared<DataFlags>();
             d.add(fields(*flags));
@@ -99,9 +100,10 @@ Command data_command() {
               const auto& words = flags->words;
               if (words.size() == 2 && words[0] == "get") return get(words[1], *flags, call);
               if (words.size() == 2 && words[0] == "info") return info(words[1], call);
-              if (words.size() == 2 && words[0] == "export") return export_pictures(words[1], *flags, call);
-              throw input_error("expected `aha data get NAME`, `info DATA` or `export DATA`, found `aha data {}`",
-                                fmt::join(words, " "));
+              if (words.size() == 2 && words[0] == "export") return export_images(words[1], *flags, call);
+              throw input_error(
+                  "expected `aha data get NAME`, `info DATA` or `export DATA`, found `aha data {}`",
+                  fmt::join(words, " "));
             };
           }};
 }

@@ -33,8 +33,8 @@ void run(const EvalFlags& flags, Call& call) {
   const auto target = load_target(flags.target, call.context);
   auto explainer = explainer_for(flags.explainer, *target, call.context);
   const auto data = slice(open_dataset(flags.data), flags.slice);
-  Evaluation evaluation = evaluate({*target, explainer ? &*explainer : nullptr}, *data,
-                                   flags.evaluate, flags.out, call.context);
+  Evaluation evaluation =
+      evaluate({*target, explainer ? &*explainer : nullptr}, *data, flags.evaluate, flags.out, call.context);
   evaluation.settings["version"] = AHA_VERSION;
   const auto files = write_results(evaluation, flags.out);
   if (call.common.json) {
@@ -49,7 +49,7 @@ void run(const EvalFlags& flags, Call& call) {
 }  // namespace
 
 Command eval_command() {
-  return {"eval", "judge methods on many pictures: a table with intervals, curves and a report",
+  return {"eval", "evaluate methods on many images: a table with intervals, curves and a report",
           "  aha eval --target vit_ti_16:vit_tiny.safetensors --data list:val.csv --methods "
           "random,gradcam,chefer,chefer:blur=4 --out results\n"
           "  aha eval --target cifar10-convnext --data cifar10:sample --methods random,ig,ig:blur=2,gradcam "

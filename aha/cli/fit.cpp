@@ -28,11 +28,11 @@ void run(const FitOptions& options, Call& call) {
   const FitReport report = fit(options, *group, call.context);
   if (!group->leader()) return;
   if (call.common.json) return call.print(json_from(report));
-  fmt::print("{}: held-out accuracy {:.2f} % of {} pictures at step {} of {}\n", report.directory,
+  fmt::print("{}: held-out accuracy {:.2f} % of {} images at step {} of {}\n", report.directory,
              100 * report.held_out_accuracy, report.held_out_images, report.train.best_step,
              report.train.steps);
   if (report.test_images > 0)
-    fmt::print("{}: test accuracy {:.2f} % of {} pictures\n", report.directory, 100 * report.test_accuracy,
+    fmt::print("{}: test accuracy {:.2f} % of {} images\n", report.directory, 100 * report.test_accuracy,
                report.test_images);
 }
 

@@ -19,7 +19,7 @@ Command inspect_command() {
             return [flags](Call& call) {
               nlohmann::json all = nlohmann::json::array();
               for (const auto& file : flags->files) {
-                const WeightSummary summary = summarise_weights(file);
+                const WeightSummary summary = summarize_weights(file);
                 if (call.common.json)
                   all.push_back(json_from_summary(summary));
                 else

@@ -1,4 +1,5 @@
-// bin/aha: sets up the environment of OpenBLAS, oneDNN and OpenMP, which read it when they are loaded, then loads the product.
+// bin/aha: sets up the environment of OpenBLAS, oneDNN and OpenMP, which read it when they are loaded, then
+// loads the product.
 #include <dlfcn.h>
 #include <unistd.h>
 

@@ -8,7 +8,7 @@
 #include "aha/base/startup.h"
 #include "aha/base/toml.h"
 #include "aha/cli/command.h"
-#include "aha/kernels/cpu.h"
+#include "aha/kernels/core/cpu.h"
 #include "aha/tensor/tensor.h"
 
 namespace aha {
@@ -16,21 +16,14 @@ namespace {
 
 std::vector<Command> commands() {
   return {
-      models_command(),
-      classify_command(),
-      inspect_command(),
-      explain_command(),
-      train_command(),
-      eval_command(),
-      compare_command(),
-      fit_command(),
-      data_command(),
-      bench_command(),
+      models_command(), classify_command(), inspect_command(), explain_command(), train_command(),
+      eval_command(),   compare_command(),  fit_command(),     data_command(),    bench_command(),
   };
 }
 
 constexpr const char* kIntroduction =
-    "Which pixels made an image classifier decide so? aha explains any classifier, and judges explanations.";
+    "Which pixels made an image classifier decide so? aha explains any classifier, and evaluates "
+    "explanations.";
 
 // The value of --config anywhere on the command line: it has to be applied before the flags are.
 std::string config_path(int argc, char** argv) {
@@ -49,7 +42,9 @@ std::string first_unknown(const nlohmann::json& options, const Fields& known) {
   return "";
 }
 
-Device best_device() { return torch::cuda::is_available() ? Device{true, 0} : Device{}; }
+Device best_device() {
+  return torch::cuda::is_available() ? Device{true, 0} : Device{};
+}
 
 std::shared_ptr<CancelToken> g_cancel;
 
@@ -74,7 +69,8 @@ void start(Call& call) {
   g_cancel = c.cancel;
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGTERM, on_interrupt);
-  for (const auto& choice : library_choices()) spdlog::debug("{}={}: {}", choice.variable, choice.value, choice.why);
+  for (const auto& choice : library_choices())
+    spdlog::debug("{}={}: {}", choice.variable, choice.value, choice.why);
   spdlog::debug("OpenBLAS runs its {} core", openblas_core());
   spdlog::debug("{}", describe_cpu());
 }
@@ -99,11 +95,13 @@ int run(int argc, char** argv) {
     auto declaration = std::make_unique<Declaration>(*parser);
     Run run = command.declare(*declaration);
     declaration->add(fields(call.common));
-    parser->add_option("--config", config, "options from a TOML file; a flag on the command line wins")->type_name("FILE");
+    parser->add_option("--config", config, "options from a TOML file; a flag on the command line wins")
+        ->type_name("FILE");
     entries.push_back({parser, std::move(declaration), std::move(run)});
   }
   std::string overview = "Examples:\n";
-  for (const Command& command : commands()) overview += command.examples.substr(0, command.examples.find('\n') + 1);
+  for (const Command& command : commands())
+    overview += command.examples.substr(0, command.examples.find('\n') + 1);
   app.footer(overview + "\n`aha COMMAND --help` shows every flag of a command with examples.");
 
   try {
@@ -114,8 +112,8 @@ int run(int argc, char** argv) {
         const std::string unknown = first_unknown(options, entry.declaration->all());
         for (const auto& other : entries)
           if (!unknown.empty() && first_unknown(options, other.declaration->all()).empty())
-            throw input_error("{}: expected options of aha {}, found '{}' and others of aha {}", path, argv[1], unknown,
-                              other.parser->get_name());
+            throw input_error("{}: expected options of aha {}, found '{}' and others of aha {}", path,
+                              argv[1], unknown, other.parser->get_name());
         set_all_from_json(entry.declaration->all(), options, path);
       }
     }

@@ -9,7 +9,8 @@ namespace {
 
 std::optional<std::array<double, 3>> three(const std::vector<double>& values, const char* flag) {
   if (values.empty()) return std::nullopt;
-  if (values.size() != 3) throw input_error("{}: expected three numbers R,G,B, found {}", flag, values.size());
+  if (values.size() != 3)
+    throw input_error("{}: expected three numbers R,G,B, found {}", flag, values.size());
   return std::array<double, 3>{values[0], values[1], values[2]};
 }
 
@@ -17,14 +18,19 @@ std::optional<std::array<double, 3>> three(const std::vector<double>& values, co
 
 Fields fields(TargetOptions& o) {
   return Fields()
-      .add("target", o.target, "the classifier: a bundled model, a model directory, ARCH:FILE or script:FILE.pt")
-      .add("input-size", o.input_size, "side of the network's input in pixels; 0 = the model's own").range(0, 4096)
+      .add("target", o.target,
+           "the classifier: a bundled model, a model directory, ARCH:FILE or script:FILE.pt")
+      .add("input-size", o.input_size, "side of the network's input in pixels; 0 = the model's own")
+      .range(0, 4096)
       .add("mean", o.mean, "R,G,B subtracted from [0, 1] pixels; default: the model's own")
-      .add("std", o.std, "R,G,B that the difference is divided by; default: the model's own").range(1e-6, 1e6);
+      .add("std", o.std, "R,G,B that the difference is divided by; default: the model's own")
+      .range(1e-6, 1e6);
 }
 
 std::unique_ptr<Classifier> load_target(const TargetOptions& options, const Context& context) {
-  if (options.target.empty()) throw input_error("--target: expected a bundled model, a model directory, ARCH:FILE or script:FILE.pt, found nothing");
+  if (options.target.empty())
+    throw input_error(
+        "--target: expected a bundled model, a model directory, ARCH:FILE or script:FILE.pt, found nothing");
   LoadOptions load;
   if (options.input_size > 0) load.input_size = options.input_size;
   load.mean = three(options.mean, "--mean");
@@ -33,10 +39,12 @@ std::unique_ptr<Classifier> load_target(const TargetOptions& options, const Cont
 }
 
 // Without a spec: the first by name that was trained for this very target.
-std::optional<LoadedExplainer> explainer_for(const std::string& spec, Classifier& target, const Context& context) {
+std::optional<LoadedExplainer> explainer_for(const std::string& spec, Classifier& target,
+                                             const Context& context) {
   if (!spec.empty()) return load_explainer(spec, &target, context);
   for (const auto& model : bundled_models())
-    if (model.card.kind == "explainer" && model.card.target && model.card.target->sha256 == target.info().sha256) {
+    if (model.card.kind == "explainer" && model.card.target &&
+        model.card.target->sha256 == target.info().sha256) {
       spdlog::info("explainer: {}", model.name);
       return load_explainer(model.name, &target, context);
     }

@@ -20,8 +20,11 @@ Fields fields(TargetOptions& options);
 
 std::unique_ptr<Classifier> load_target(const TargetOptions& options, const Context& context);
 
-// The explainer that `spec` names, or the bundled one that was trained for exactly this target; none where there is neither.
-constexpr const char* kExplainerHelp = "a trained explainer: a bundled one or its directory; default: the bundled one of this target";
-std::optional<LoadedExplainer> explainer_for(const std::string& spec, Classifier& target, const Context& context);
+// The explainer that `spec` names, or the bundled one that was trained for exactly this target; none where
+// there is neither.
+constexpr const char* kExplainerHelp =
+    "a trained explainer: a bundled one or its directory; default: the bundled one of this target";
+std::optional<LoadedExplainer> explainer_for(const std::string& spec, Classifier& target,
+                                             const Context& context);
 
 }  // namespace aha

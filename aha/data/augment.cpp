@@ -22,7 +22,7 @@ int reflected(int at, int size) {
 
 // Gaussian of a tenth of the side, cut at two deviations, edges reflected: coarse enough that the removed
 // region says nothing.
-std::vector<float> blurred(std::span<const float> picture, int width, int height) {
+std::vector<float> blurred(std::span<const float> image, int width, int height) {
   const double sigma = std::max(width, height) / 10.0;
   const int radius = std::max(1, static_cast<int>(std::ceil(2 * sigma)));
   std::vector<float> taps(2 * radius + 1);
@@ -31,11 +31,11 @@ std::vector<float> blurred(std::span<const float> picture, int width, int height
     total += taps[t + radius] = static_cast<float>(std::exp(-t * t / (2 * sigma * sigma)));
   for (float& tap : taps) tap = static_cast<float>(tap / total);
 
-  std::vector<float> across(picture.size(), 0.f), out(picture.size(), 0.f);
+  std::vector<float> across(image.size(), 0.f), out(image.size(), 0.f);
   for (int y = 0; y < height; ++y)
     for (int x = 0; x < width; ++x)
       for (int t = -radius; t <= radius; ++t) {
-        const float* from = &picture[(static_cast<size_t>(y) * width + reflected(x + t, width)) * 3];
+        const float* from = &image[(static_cast<size_t>(y) * width + reflected(x + t, width)) * 3];
         float* to = &across[(static_cast<size_t>(y) * width + x) * 3];
         for (int c = 0; c < 3; ++c) to[c] += taps[t + radius] * from[c];
       }
@@ -48,21 +48,20 @@ std::vector<float> blurred(std::span<const float> picture, int width, int height
   return out;
 }
 
-void remove_regions(std::span<float> picture, int width, int height, const AugmentOptions& options,
-                    Rng& rng) {
+void remove_regions(std::span<float> image, int width, int height, const AugmentOptions& options, Rng& rng) {
   const int grid = 2 + static_cast<int>(rng.below(7));
   const double keep = rng.uniform(0.3, 1.0);
   const auto kind = rng.below(3);  // black, mean, blur
   std::vector<bool> kept(static_cast<size_t>(grid) * grid);
   for (size_t i = 0; i < kept.size(); ++i) kept[i] = rng.uniform() < keep;
   std::vector<float> blur;
-  if (kind == 2) blur = blurred(picture, width, height);
+  if (kind == 2) blur = blurred(image, width, height);
   for (int y = 0; y < height; ++y)
     for (int x = 0; x < width; ++x) {
       if (kept[static_cast<size_t>(y * grid / height) * grid + x * grid / width]) continue;
       const size_t at = (static_cast<size_t>(y) * width + x) * 3;
       for (int c = 0; c < 3; ++c)
-        picture[at + c] = kind == 0 ? 0.f : kind == 1 ? static_cast<float>(options.mean[c]) : blur[at + c];
+        image[at + c] = kind == 0 ? 0.f : kind == 1 ? static_cast<float>(options.mean[c]) : blur[at + c];
     }
 }
 
@@ -72,10 +71,10 @@ Fields fields(AugmentOptions& o) {
   return Fields()
       .add("pad", o.pad, "largest random shift in pixels; 0 = none")
       .range(0, 512)
-      .add("flip", o.flip, "mirror half of the pictures")
-      .add("mask-share", o.mask_share, "share of training pictures with random regions removed")
+      .add("flip", o.flip, "mirror half of the images")
+      .add("mask-share", o.mask_share, "share of training images with random regions removed")
       .range(0, 1)
-      .add("cutmix-share", o.cutmix_share, "share of training pictures that show a rectangle of another one")
+      .add("cutmix-share", o.cutmix_share, "share of training images that show a rectangle of another one")
       .range(0, 1);
 }
 
@@ -98,16 +97,17 @@ void augment(const Image& image, const AugmentOptions& options, uint64_t seed, i
   if (mask) remove_regions(out, image.width, image.height, options, rng);
 }
 
-CutMix draw_cutmix(const AugmentOptions& options, uint64_t seed, int64_t epoch, int64_t index, int64_t count, int side) {
+CutMix draw_cutmix(const AugmentOptions& options, uint64_t seed, int64_t epoch, int64_t index, int64_t count,
+                   int side) {
   Rng rng(seed, stream_id({kCutMixPurpose, static_cast<uint64_t>(epoch), static_cast<uint64_t>(index)}));
   if (rng.uniform() >= options.cutmix_share) return {};
   CutMix cut;
   cut.partner = static_cast<int64_t>(rng.below(static_cast<uint64_t>(count)));
   const int length = static_cast<int>(std::lround(side * std::sqrt(rng.uniform())));
   const auto span = [&](int& begin, int& size) {
-    const int centre = static_cast<int>(rng.below(static_cast<uint64_t>(side)));
-    begin = std::clamp(centre - length / 2, 0, side);
-    size = std::clamp(centre - length / 2 + length, 0, side) - begin;
+    const int center = static_cast<int>(rng.below(static_cast<uint64_t>(side)));
+    begin = std::clamp(center - length / 2, 0, side);
+    size = std::clamp(center - length / 2 + length, 0, side) - begin;
   };
   span(cut.x, cut.width);
   span(cut.y, cut.height);

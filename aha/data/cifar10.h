@@ -1,12 +1,12 @@
-// CIFAR-10 (Krizhevsky, "Learning multiple layers of features from tiny images", 2009): 32x32 colour pictures
+// CIFAR-10 (Krizhevsky, "Learning multiple layers of features from tiny images", 2009): 32x32 color images
 // of ten classes.
 //
-//   cifar10:train    50,000 pictures   after `aha data get cifar10`
-//   cifar10:test     10,000 pictures   after `aha data get cifar10`; "cifar10" alone is this one
-//   cifar10:sample   the test pictures 0..299, in the tree: demo and tests need no download
+//   cifar10:train    50,000 images   after `aha data get cifar10`
+//   cifar10:test     10,000 images   after `aha data get cifar10`; "cifar10" alone is this one
+//   cifar10:sample   the test images 0..299, in the tree: demo and tests need no download
 //
-// The whole set is one file, CACHE/cifar10.bin: the training pictures (50,000 x 32 x 32 x 3 bytes, RGB
-// interleaved), their labels (a byte each), the test pictures, their labels; 184,380,000 bytes, mapped and
+// The whole set is one file, CACHE/cifar10.bin: the training images (50,000 x 32 x 32 x 3 bytes, RGB
+// interleaved), their labels (a byte each), the test images, their labels; 184,380,000 bytes, mapped and
 // never read whole.
 #pragma once
 

@@ -31,7 +31,7 @@ class Variable {
   std::string old_;
 };
 
-TEST(Cifar10, SampleIsTheFirst300TestPictures) {
+TEST(Cifar10, SampleIsTheFirst300TestImages) {
   const auto sample = open_dataset("cifar10:sample");
   ASSERT_EQ(sample->size(), 300);
   ASSERT_EQ(sample->class_names().size(), 10u);
@@ -57,7 +57,7 @@ TEST(Cifar10, OfficialFilesAreTakenFromAFolderOnce) {
        {"data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5", "test_batch"}) {
     std::string bytes(10000 * 3073, '\0');
     for (int i = 0; i < 10000; ++i) bytes[i * 3073] = static_cast<char>(i % 10);
-    bytes[1 + 5] = 'r', bytes[1 + 1024 + 5] = 'g', bytes[1 + 2048 + 5] = 'b';  // picture 0, pixel 5
+    bytes[1 + 5] = 'r', bytes[1 + 1024 + 5] = 'g', bytes[1 + 2048 + 5] = 'b';  // image 0, pixel 5
     write_file_atomically(folder + "/" + name + ".bin", bytes);
   }
   const Context context;
@@ -124,8 +124,8 @@ TEST(Augment, MasksTheShareThatWasAskedForAndStaysInRange) {
     for (const float v : out) ASSERT_TRUE(v >= 0 && v <= 1);
     mirrored += augmented(image, {.pad = 0, .flip = true, .mask_share = 0}, 0, 0, i) != plain;
   }
-  // Half of the pictures within 4 deviations; a mask that happens to keep all of a small grid is no change
-  // (at most a few per cent).
+  // Half of the images within 4 deviations; a mask that happens to keep all of a small grid is no change
+  // (at most a few percent).
   const double deviation = std::sqrt(kTrials * 0.25);
   EXPECT_NEAR(changed, kTrials * 0.5 * 0.97, 4 * deviation + kTrials * 0.5 * 0.03);
   EXPECT_NEAR(mirrored, kTrials * 0.5, 4 * deviation);
@@ -145,10 +145,12 @@ TEST(CutMix, TakesTheShareThatWasAskedForFromAnyPartnerAndStaysInside) {
     ++partners.at(static_cast<size_t>(cut.partner));
     area += static_cast<double>(cut.width * cut.height) / (kSide * kSide);
   }
-  // Half of the pictures within 4 deviations (rectangles that vanish by rounding are one in a thousand); partners alike.
+  // Half of the images within 4 deviations (rectangles that vanish by rounding are one in a thousand);
+  // partners alike.
   EXPECT_NEAR(mixed, kTrials * 0.5, 4 * std::sqrt(kTrials * 0.25) + kTrials * 0.001);
   for (const int count : partners) EXPECT_NEAR(count, mixed / 10.0, 5 * std::sqrt(mixed * 0.09));
-  // Side s of area s^2 keeps on average s - s^2 / 4 of it within the border: E (s - s^2 / 4)^2 with s^2 uniform = 1/2 - 1/5 + 1/48.
+  // Side s of area s^2 keeps on average s - s^2 / 4 of it within the border: E (s - s^2 / 4)^2 with s^2
+  // uniform = 1/2 - 1/5 + 1/48.
   EXPECT_NEAR(area / mixed, 0.5 - 0.2 + 1.0 / 48, 0.02);
   const CutMix none = draw_cutmix({.cutmix_share = 0}, 1, 2, 3, kPartners, kSide);
   EXPECT_EQ(none.width * none.height, 0);

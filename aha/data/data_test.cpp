@@ -18,7 +18,7 @@ using checks::fresh_folder;
 using checks::message_of;
 using testing::HasSubstr;
 
-Image coloured(uint8_t value) {
+Image colored(uint8_t value) {
   Image image(4, 3);
   std::fill(image.rgb.begin(), image.rgb.end(), value);
   return image;
@@ -27,9 +27,9 @@ Image coloured(uint8_t value) {
 TEST(Dataset, FolderClassesAreTheSortedSubFolders) {
   const std::string folder = fresh_folder("data_folder");
   for (const char* name : {"zebra", "ant"}) make_directories(folder + "/" + name);
-  write_png(folder + "/zebra/1.png", coloured(10));
-  write_png(folder + "/ant/2.PNG", coloured(20));
-  write_file_atomically(folder + "/ant/notes.txt", "no picture");
+  write_png(folder + "/zebra/1.png", colored(10));
+  write_png(folder + "/ant/2.PNG", colored(20));
+  write_file_atomically(folder + "/ant/notes.txt", "no image");
   const auto data = open_dataset("folder:" + folder);
   ASSERT_EQ(data->size(), 2);
   EXPECT_EQ(data->class_names(), (std::vector<std::string>{"ant", "zebra"}));
@@ -40,14 +40,15 @@ TEST(Dataset, FolderClassesAreTheSortedSubFolders) {
 
 TEST(Dataset, ListPathsAreRelativeToTheFileAndHeaderIsSkipped) {
   const std::string folder = fresh_folder("data_list");
-  write_png(folder + "/a.png", coloured(1));
+  write_png(folder + "/a.png", colored(1));
   write_file_atomically(folder + "/l.csv", "path,label\r\na.png,7\r\n");
   const auto data = open_dataset("list:" + folder + "/l.csv");
   ASSERT_EQ(data->size(), 1);
   EXPECT_EQ(data->label(0), 7);
   EXPECT_EQ(data->image(0).width, 4);
   write_file_atomically(folder + "/bad.csv", "a.png,7\na.png;7\n");
-  EXPECT_THAT(message_of([&] { open_dataset("list:" + folder + "/bad.csv"); }), HasSubstr("bad.csv:2: expected path,label"));
+  EXPECT_THAT(message_of([&] { open_dataset("list:" + folder + "/bad.csv"); }),
+              HasSubstr("bad.csv:2: expected path,label"));
 }
 
 TEST(Dataset, SliceTakesEveryNthAndRefusesWhatIsNotThere) {
@@ -92,11 +93,11 @@ TEST(Prefetch, HandsOutInOrderAndNeverRunsFurtherAheadThanAsked) {
 
 TEST(Prefetch, AnExceptionComesAtItsPlace) {
   Prefetch<int> source(10, 2, 4, [](int64_t i) -> int {
-    if (i == 3) throw input_error("picture {}", i);
+    if (i == 3) throw input_error("image {}", i);
     return 1;
   });
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(source.next());
-  EXPECT_THAT(message_of([&] { source.next(); }), "picture 3");
+  EXPECT_THAT(message_of([&] { source.next(); }), "image 3");
 }
 
 }  // namespace

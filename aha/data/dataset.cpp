@@ -15,19 +15,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_picture(const fs::path& path) {
+bool is_image(const fs::path& path) {
   static constexpr std::array<std::string_view, 4> kExtensions = {".jpg", ".jpeg", ".png", ".webp"};
   std::string extension = path.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   return std::find(kExtensions.begin(), kExtensions.end(), extension) != kExtensions.end();
 }
 
-std::vector<std::string> pictures_below(const std::string& folder) {
+std::vector<std::string> images_below(const std::string& folder) {
   std::vector<std::string> files;
   std::error_code code;
-  for (fs::recursive_directory_iterator it(folder, fs::directory_options::skip_permission_denied, code), end; it != end && !code;
-       it.increment(code))
-    if (it->is_regular_file(code) && is_picture(it->path())) files.push_back(it->path().string());
+  for (fs::recursive_directory_iterator it(folder, fs::directory_options::skip_permission_denied, code), end;
+       it != end && !code; it.increment(code))
+    if (it->is_regular_file(code) && is_image(it->path())) files.push_back(it->path().string());
   if (code) throw input_error("{}: cannot list: {}", printable(folder, 300), code.message());
   std::sort(files.begin(), files.end());
   return files;
@@ -56,16 +57,23 @@ class FileDataset : public Dataset {
 };
 
 std::unique_ptr<Dataset> open_folder(const std::string& spec, const std::string& folder) {
-  if (!fs::is_directory(folder)) throw input_error("{}: expected a folder with one sub-folder a class", printable(folder, 300));
+  if (!fs::is_directory(folder))
+    throw input_error("{}: expected a folder with one sub-folder per class", printable(folder, 300));
   std::vector<std::string> classes;
   for (const auto& entry : fs::directory_iterator(folder))
     if (entry.is_directory()) classes.push_back(entry.path().filename().string());
   std::sort(classes.begin(), classes.end());
-  if (classes.empty()) throw input_error("{}: expected one sub-folder a class, found none; where labels are not asked for, one around all pictures will do", printable(folder, 300));
+  if (classes.empty())
+    throw input_error(
+        "{}: expected one sub-folder per class, found none; where labels are not asked for, one around all "
+        "images will do",
+        printable(folder, 300));
   std::vector<FileDataset::Entry> entries;
   for (size_t c = 0; c < classes.size(); ++c)
-    for (auto& path : pictures_below(folder + "/" + classes[c])) entries.push_back({std::move(path), static_cast<int>(c)});
-  if (entries.empty()) throw input_error("{}: expected JPEG, PNG or WebP pictures, found none", printable(folder, 300));
+    for (auto& path : images_below(folder + "/" + classes[c]))
+      entries.push_back({std::move(path), static_cast<int>(c)});
+  if (entries.empty())
+    throw input_error("{}: expected JPEG, PNG or WebP images, found none", printable(folder, 300));
   return std::make_unique<FileDataset>(spec, std::move(entries), std::move(classes));
 }
 
@@ -87,7 +95,8 @@ std::unique_ptr<Dataset> open_list(const std::string& spec, const std::string& f
     const std::string_view number = comma == std::string_view::npos ? "" : line.substr(comma + 1);
     const auto [at, code] = std::from_chars(number.data(), number.data() + number.size(), label);
     if (number.empty() || code != std::errc() || at != number.data() + number.size() || label < 0)
-      throw input_error("{}:{}: expected path,label, found '{}'", printable(file, 300), line_number, printable(line));
+      throw input_error("{}:{}: expected path,label, found '{}'", printable(file, 300), line_number,
+                        printable(line));
     entries.push_back({(base / std::string(line.substr(0, comma))).string(), label});
   }
   if (entries.empty()) throw input_error("{}: expected lines path,label, found none", printable(file, 300));
@@ -116,14 +125,17 @@ class SlicedDataset : public Dataset {
 
 std::unique_ptr<Dataset> open_dataset(const std::string& spec) {
   const size_t colon = spec.find(':');
-  const std::string kind = spec.substr(0, colon), rest = colon == std::string::npos ? "" : spec.substr(colon + 1);
-  const std::vector<std::string> kinds = {"cifar10:sample", "cifar10[:train|test]", "folder:DIR", "list:FILE.csv", "imagenet:DIR[:train|val]"};
+  const std::string kind = spec.substr(0, colon),
+                    rest = colon == std::string::npos ? "" : spec.substr(colon + 1);
+  const std::vector<std::string> kinds = {"cifar10:sample", "cifar10[:train|test]", "folder:DIR",
+                                          "list:FILE.csv", "imagenet:DIR[:train|val]"};
   if (kind == "cifar10") return open_cifar10(rest);
   if (kind == "folder" && !rest.empty()) return open_folder(spec, rest);
   if (kind == "list" && !rest.empty()) return open_list(spec, rest);
   if (kind == "imagenet" && !rest.empty()) {
     for (const std::string split : {"train", "val"})
-      if (rest.ends_with(":" + split)) return open_folder(spec, rest.substr(0, rest.size() - split.size() - 1) + "/" + split);
+      if (rest.ends_with(":" + split))
+        return open_folder(spec, rest.substr(0, rest.size() - split.size() - 1) + "/" + split);
     return open_folder(spec, rest + "/val");
   }
   throw unknown_name_error("data set", spec, kinds);
@@ -131,23 +143,26 @@ std::unique_ptr<Dataset> open_dataset(const std::string& spec) {
 
 Fields fields(SliceOptions& o) {
   return Fields()
-      .add("limit", o.limit, "at most so many pictures of --data; 0 = all")
+      .add("limit", o.limit, "at most so many images of --data; 0 = all")
       .range(0, 1e12)
       .add("skip", o.skip, "leave out the first so many")
       .range(0, 1e12)
-      .add("every", o.every, "of the others only every so many-th: 10 = a tenth, spread over all of a sorted list")
+      .add("every", o.every,
+           "of the others only every so many-th: 10 = a tenth, spread over all of a sorted list")
       .range(1, 1e12);
 }
 
 std::unique_ptr<Dataset> slice(std::unique_ptr<Dataset> whole, const SliceOptions& o) {
   if (o.skip < 0 || o.limit < 0 || o.every < 1 || o.skip >= whole->size())
-    throw input_error("--skip {} --every {} --limit {}: the data set has {} examples", o.skip, o.every, o.limit, whole->size());
-  const int64_t left = (whole->size() - o.skip + o.every - 1) / o.every, count = o.limit == 0 ? left : std::min(o.limit, left);
+    throw input_error("--skip {} --every {} --limit {}: the data set has {} examples", o.skip, o.every,
+                      o.limit, whole->size());
+  const int64_t left = (whole->size() - o.skip + o.every - 1) / o.every,
+                count = o.limit == 0 ? left : std::min(o.limit, left);
   if (count == whole->size()) return whole;
   return std::make_unique<SlicedDataset>(std::move(whole), o.skip, o.every, count);
 }
 
-std::vector<std::string> picture_files(const std::vector<std::string>& files_and_folders) {
+std::vector<std::string> image_files(const std::vector<std::string>& files_and_folders) {
   std::vector<std::string> out;
   for (const auto& path : files_and_folders) {
     std::error_code code;
@@ -155,8 +170,10 @@ std::vector<std::string> picture_files(const std::vector<std::string>& files_and
       out.push_back(path);  // whatever it is: reading it says what is wrong
       continue;
     }
-    auto files = pictures_below(path);
-    if (files.empty()) throw input_error("{}: expected JPEG, PNG or WebP pictures in this folder, found none", printable(path, 300));
+    auto files = images_below(path);
+    if (files.empty())
+      throw input_error("{}: expected JPEG, PNG or WebP images in this folder, found none",
+                        printable(path, 300));
     out.insert(out.end(), std::make_move_iterator(files.begin()), std::make_move_iterator(files.end()));
   }
   return out;

@@ -1,11 +1,13 @@
-// Pictures with labels, by index.
+// Images with labels, by index.
 //
 //   cifar10[:SPLIT]         sample (in the tree), train or test (data/cifar10.h)
-//   folder:DIR              one sub-folder a class, classes in sorted order of their names (torchvision's ImageFolder)
-//   list:FILE.csv           lines `path,label`, paths relative to the file; a first line `path,label` is skipped
-//   imagenet:DIR[:SPLIT]    DIR/SPLIT/nXXXXXXXX/*.JPEG, split train or val (default val)
+//   folder:DIR              one sub-folder per class, classes in sorted order of their names (torchvision's
+//   ImageFolder) list:FILE.csv           lines `path,label`, paths relative to the file; a first line
+//   `path,label` is skipped imagenet:DIR[:SPLIT]    DIR/SPLIT/nXXXXXXXX/*.JPEG, split train or val (default
+//   val)
 //
-// A data set is cheap to make (it lists, it does not decode) and image() may be called from several threads at once.
+// A data set is cheap to make (it lists, it does not decode) and image() may be called from several threads
+// at once.
 #pragma once
 
 #include <memory>
@@ -24,21 +26,23 @@ class Dataset {
   virtual std::string name() const = 0;
   virtual int64_t size() const = 0;
   virtual Image image(int64_t index) const = 0;
-  virtual int label(int64_t index) const = 0;         // -1 = unknown
-  virtual std::string id(int64_t index) const = 0;    // a path, or "cifar10/test/17"
+  virtual int label(int64_t index) const = 0;                          // -1 = unknown
+  virtual std::string id(int64_t index) const = 0;                     // a path, or "cifar10/test/17"
   virtual std::vector<std::string> class_names() const { return {}; }  // empty = the target's own names
 };
 
 std::unique_ptr<Dataset> open_dataset(const std::string& spec);
 
-// The examples skip, skip + every, skip + 2 every, ... of another data set, `limit` of them at most. Lists are often sorted by class: their first examples are few classes, every n-th are all.
+// The examples skip, skip + every, skip + 2 every, ... of another data set, `limit` of them at most. Lists
+// are often sorted by class: their first examples are few classes, every n-th are all.
 struct SliceOptions {
   int64_t skip = 0, every = 1, limit = 0;  // limit 0 = all
 };
 Fields fields(SliceOptions& options);
 std::unique_ptr<Dataset> slice(std::unique_ptr<Dataset> whole, const SliceOptions& options);
 
-// Files as they are; folders become the pictures in them, sorted, sub-folders too. Picture = an extension torchvision accepts and this program decodes.
-std::vector<std::string> picture_files(const std::vector<std::string>& files_and_folders);
+// Files as they are; folders become the images in them, sorted, sub-folders too. Image = an extension
+// torchvision accepts and this program decodes.
+std::vector<std::string> image_files(const std::vector<std::string>& files_and_folders);
 
 }  // namespace aha

@@ -1,7 +1,9 @@
-// Work done ahead of its consumer: pictures are read and decoded by a few threads while the network runs on the batch before.
+// Work done ahead of its consumer: images are read and decoded by a few threads while the network runs on the
+// batch before.
 //
-// make(0), make(1), ... are computed by `workers` threads, at most `ahead` results wait at any time (so memory is bounded whatever the number of
-// pictures), and next() hands them out in order. An exception of make(i) is thrown by the i-th next().
+// make(0), make(1), ... are computed by `workers` threads, at most `ahead` results wait at any time (so
+// memory is bounded whatever the number of images), and next() hands them out in order. An exception of
+// make(i) is thrown by the i-th next().
 #pragma once
 
 #include <condition_variable>

@@ -33,11 +33,11 @@ struct Panel {
     return out;
   }
 
-  std::string line(const std::vector<double>& curve, int steps, const std::string& colour) const {
+  std::string line(const std::vector<double>& curve, int steps, const std::string& color) const {
     std::string points;
     for (size_t i = 0; i < curve.size(); ++i)
       points += fmt::format("{:.1f},{:.1f} ", px(static_cast<double>(i) / steps), py(curve[i]));
-    return fmt::format("<polyline points=\"{}\" stroke=\"{}\"/>\n", points, colour);
+    return fmt::format("<polyline points=\"{}\" stroke=\"{}\"/>\n", points, color);
   }
 };
 
@@ -60,11 +60,11 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
-std::string method_colour(size_t n) {
-  // Okabe and Ito's eight, told apart by colour-blind eyes too, then hues by the golden angle.
-  static constexpr const char* kColours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
-                                             "#e69f00", "#56b4e9", "#000000", "#8f7f00"};
-  if (n < std::size(kColours)) return kColours[n];
+std::string method_color(size_t n) {
+  // Okabe and Ito's eight, told apart by color-blind eyes too, then hues by the golden angle.
+  static constexpr const char* kColors[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                            "#e69f00", "#56b4e9", "#000000", "#8f7f00"};
+  if (n < std::size(kColors)) return kColors[n];
   return fmt::format("hsl({:.0f},60%,45%)", std::fmod(137.5 * static_cast<double>(n), 360));
 }
 
@@ -91,14 +91,14 @@ std::string curves_svg(const Evaluation& e, const std::string& explained) {
   out += left.axes("most important removed first (lower is better)");
   out += right.axes("least important removed first (higher is better)");
   for (size_t i = 0; i < rows.size(); ++i) {
-    out += left.line(rows[i]->mean_curves.top, steps, method_colour(i));
-    out += right.line(rows[i]->mean_curves.bottom, steps, method_colour(i));
+    out += left.line(rows[i]->mean_curves.top, steps, method_color(i));
+    out += right.line(rows[i]->mean_curves.bottom, steps, method_color(i));
     const double y = kTop + 10 + 18.0 * static_cast<double>(i);
     out += fmt::format(
         "<line x1=\"{0:.1f}\" y1=\"{1:.1f}\" x2=\"{2:.1f}\" y2=\"{1:.1f}\" stroke=\"{3}\" "
         "stroke-width=\"3\"/>"
         "<text x=\"{4:.1f}\" y=\"{5:.1f}\">{6}</text>\n",
-        legend, y, legend + 18, method_colour(i), legend + 24, y + 4, escaped(rows[i]->method));
+        legend, y, legend + 18, method_color(i), legend + 24, y + 4, escaped(rows[i]->method));
   }
   return out + "</svg>\n";
 }

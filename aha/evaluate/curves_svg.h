@@ -10,8 +10,8 @@ namespace aha {
 
 std::string curves_svg(const Evaluation& evaluation, const std::string& explained);
 
-// The colour of the n-th method, the same in every figure.
-std::string method_colour(size_t n);
+// The color of the n-th method, the same in every figure.
+std::string method_color(size_t n);
 
 // Text made safe inside XML and HTML.
 std::string escaped(const std::string& text);

@@ -8,9 +8,9 @@
 #include "aha/base/error.h"
 #include "aha/base/files.h"
 #include "aha/base/log.h"
+#include "aha/base/npy.h"
 #include "aha/base/parallel.h"
 #include "aha/data/prefetch.h"
-#include "aha/image/npy.h"
 #include "aha/image/png.h"
 #include "aha/methods/catalog.h"
 #include "aha/models/catalog.h"
@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kBatch = 8;         // pictures explained together
+constexpr int64_t kBatch = 8;         // images explained together
 constexpr double kTimingSeconds = 5;  // per method
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -36,7 +36,7 @@ std::vector<std::string> explained_classes(const std::string& text) {
 void check_labels(const Dataset& data, const ClassifierInfo& info) {
   for (int64_t i = 0; i < data.size(); ++i)
     if (data.label(i) < 0 || data.label(i) >= info.classes)
-      throw input_error("{}: {} has {}, but the true class of every picture is needed (0..{} of {})",
+      throw input_error("{}: {} has {}, but the true class of every image is needed (0..{} of {})",
                         data.name(), data.id(i),
                         data.label(i) < 0 ? std::string("no label") : fmt::format("label {}", data.label(i)),
                         info.classes - 1, info.name);
@@ -46,13 +46,13 @@ void check_names(const Dataset& data) {
   std::set<std::string> seen;
   for (int64_t i = 0; i < data.size(); ++i)
     if (!seen.insert(data.id(i)).second)
-      throw input_error("{}: expected every picture once, found {} twice", data.name(), data.id(i));
+      throw input_error("{}: expected every image once, found {} twice", data.name(), data.id(i));
 }
 
-// The mean reference is the data set's mean colour where it is known, else ImageNet's.
+// The mean reference is the data set's mean color where it is known, else ImageNet's.
 ReferenceOptions reference_options_for(const std::string& data) {
   ReferenceOptions options;
-  if (data.starts_with("cifar10")) options.colour = {0.4914, 0.4822, 0.4465};
+  if (data.starts_with("cifar10")) options.color = {0.4914, 0.4822, 0.4465};
   return options;
 }
 
@@ -60,8 +60,8 @@ ReferenceOptions reference_options_for(const std::string& data) {
 nlohmann::json json_from_references(const std::vector<std::string>& names, const ReferenceOptions& options) {
   ReferenceOptions copy = options;
   nlohmann::json out = {
-      {"black", {0, 0, 0}}, {"mean", options.colour}, {"blur", json_from_fields(fields(copy))}};
-  out["blur"].erase("colour");
+      {"black", {0, 0, 0}}, {"mean", options.color}, {"blur", json_from_fields(fields(copy))}};
+  out["blur"].erase("color");
   out["blur"]["rule"] =
       "gaussian, borders reflected; sigma 0 = 25/224 of the shorter side, kernel 0 = 4 sigma + 1 taps";
   for (const char* name : {"black", "mean", "blur"})
@@ -72,13 +72,15 @@ nlohmann::json json_from_references(const std::vector<std::string>& names, const
 // What the maps of an explainer depend on; null = there is none.
 nlohmann::json explainer_settings(const MethodContext& by) {
   if (!by.explainer) return nullptr;
-  nlohmann::json explainer = {{"sha256", by.explainer->card.sha256}, {"refinement", by.explainer->card.refinement}};
+  nlohmann::json explainer = {{"sha256", by.explainer->card.sha256},
+                              {"refinement", by.explainer->card.refinement}};
   const auto& decoder = by.explainer->explainer->decoder()->options;
-  if (decoder.prior != "none") explainer["prior"] = {{"name", decoder.prior}, {"weight", decoder.prior_weight}};
+  if (decoder.prior != "none")
+    explainer["prior"] = {{"name", decoder.prior}, {"weight", decoder.prior_weight}};
   return explainer;
 }
 
-// What all rows of a store share. Methods and pictures are not among it: a store may grow.
+// What all rows of a store share. Methods and images are not among it: a store may grow.
 nlohmann::json shared_settings(const MethodContext& by, const Dataset& data, const Protocol& protocol,
                                const nlohmann::json& references, const Context& context) {
   const auto& info = by.target.info();
@@ -103,7 +105,7 @@ nlohmann::json shared_settings(const MethodContext& by, const Dataset& data, con
           {"references", references},
           {"score", "softmax probability"},
           {"order", "pixels by descending map value, all channels together"},
-          {"map", "at the input size; grids are enlarged bilinearly with half-pixel centres"},
+          {"map", "at the input size; grids are upsampled bilinearly with half-pixel centers"},
           {"seed", context.seed},
           {"precision", context.precision == Precision::kBf16 ? "bf16" : "f32"},
           {"device", text_from_device(context.device)}};
@@ -118,7 +120,7 @@ struct Batch {
   std::map<std::string, Tensor> classes;               // by explained class, (B)
 };
 
-// The chosen pictures of a batch.
+// The chosen images of a batch.
 struct Part {
   std::vector<int64_t> rows;
   Tensor rows_tensor;
@@ -152,16 +154,17 @@ class Evaluator {
     });
     auto progress = context_.progress("evaluate", n);
     for (int64_t first = 0; first < n; first += kBatch) {
-      if (context_.cancel->cancelled()) throw Error(ErrorKind::kCancelled, "stopped; the same command continues");
-      std::vector<Tensor> pictures;
+      if (context_.cancel->canceled())
+        throw Error(ErrorKind::kCanceled, "stopped; the same command continues");
+      std::vector<Tensor> images;
       std::vector<int64_t> index;
       for (int64_t i = first; i < std::min(first + kBatch, n); ++i) {
-        pictures.push_back(*inputs.next());
+        images.push_back(*inputs.next());
         index.push_back(i);
       }
-      const auto pixels = torch::stack(pictures).to(torch_device(context_));  // (B, 3, H, W)
+      const auto pixels = torch::stack(images).to(torch_device(context_));  // (B, 3, H, W)
       if (first == 0) time_methods(pixels);
-      if (!all_known(index)) judge(prepared(index, pixels));
+      if (!all_known(index)) evaluate(prepared(index, pixels));
       progress.advance(static_cast<int64_t>(index.size()));
     }
   }
@@ -175,9 +178,9 @@ class Evaluator {
     return true;
   }
 
-  // Whether the report has what it needs of this picture.
+  // Whether the report has what it needs of this image.
   bool shown(int64_t i, const std::string& method) const {
-    return i >= options_.pictures || fs::exists(map_file(out_, i, method));
+    return i >= options_.images || fs::exists(map_file(out_, i, method));
   }
 
   Batch prepared(const std::vector<int64_t>& index, const Tensor& pixels) {
@@ -200,11 +203,10 @@ class Evaluator {
     return b;
   }
 
-  void judge(const Batch& batch) {
+  void evaluate(const Batch& batch) {
     for (size_t i = 0; i < batch.index.size(); ++i)
-      if (batch.index[i] < options_.pictures)
-        write_png(picture_file(out_, batch.index[i]),
-                  image_from_tensor(batch.pixels[static_cast<int64_t>(i)]));
+      if (batch.index[i] < options_.images)
+        write_png(image_file(out_, batch.index[i]), image_from_tensor(batch.pixels[static_cast<int64_t>(i)]));
     for (const auto& explained : explained_classes(options_.explained)) {
       std::vector<Part> parts(methods_.size());  // what is to be made, a method
       for (size_t m = 0; m < methods_.size(); ++m) {
@@ -232,32 +234,40 @@ class Evaluator {
     }
   }
 
-  // Of method m, and of every other that is met on the way (methods/method.h): by the one that meets the most.
-  void make_maps(const Batch& batch, const std::vector<Part>& parts, size_t m, const std::string& explained, std::vector<Tensor>& maps) {
+  // Of method m, and of every other that is met on the way (methods/method.h): by the one that meets the
+  // most.
+  void make_maps(const Batch& batch, const std::vector<Part>& parts, size_t m, const std::string& explained,
+                 std::vector<Tensor>& maps) {
     const auto wanted_of = [&](size_t leader) {
       std::vector<size_t> wanted;
       for (size_t other = 0; other < methods_.size(); ++other)
-        if (other != leader && !maps[other].defined() && parts[other].rows == parts[m].rows && methods_[leader]->meets(*methods_[other])) wanted.push_back(other);
+        if (other != leader && !maps[other].defined() && parts[other].rows == parts[m].rows &&
+            methods_[leader]->meets(*methods_[other]))
+          wanted.push_back(other);
       return wanted;
     };
     size_t leader = m;
     std::vector<size_t> met = wanted_of(m);
     for (size_t other = 0; other < methods_.size(); ++other) {
-      if (parts[other].rows != parts[m].rows || maps[other].defined() || !methods_[other]->meets(*methods_[m])) continue;
+      if (parts[other].rows != parts[m].rows || maps[other].defined() ||
+          !methods_[other]->meets(*methods_[m]))
+        continue;
       const auto more = wanted_of(other);
       if (more.size() > met.size()) leader = other, met = more;
     }
     std::vector<Method*> others;
     for (const size_t i : met) others.push_back(methods_[i].get());
-    const auto pixels = parts[m].of(batch.pixels), classes = parts[m].of(batch.classes.at(explained)).to(pixels.device());
-    const auto made = methods_[leader]->maps_and_met(others, pixels, classes, streams_of(batch, parts[m]), context_);
+    const auto pixels = parts[m].of(batch.pixels),
+               classes = parts[m].of(batch.classes.at(explained)).to(pixels.device());
+    const auto made =
+        methods_[leader]->maps_and_met(others, pixels, classes, streams_of(batch, parts[m]), context_);
     maps[leader] = made[0].cpu();  // (B, H, W)
     for (size_t i = 0; i < met.size(); ++i) maps[met[i]] = made[i + 1].cpu();
   }
 
   static std::vector<uint64_t> streams_of(const Batch& batch, const Part& part) {
     std::vector<uint64_t> streams;
-    for (const int64_t r : part.rows) streams.push_back(picture_stream(batch.id[r]));
+    for (const int64_t r : part.rows) streams.push_back(image_stream(batch.id[r]));
     return streams;
   }
 
@@ -270,7 +280,8 @@ class Evaluator {
     return rows_.find(batch.id[i], options_.methods[m], "predicted");
   }
 
-  std::vector<Row> sweep_of(const Batch& batch, const Part& part, size_t m, const std::string& explained, const Tensor& maps) {
+  std::vector<Row> sweep_of(const Batch& batch, const Part& part, size_t m, const std::string& explained,
+                            const Tensor& maps) {
     const auto pixels = part.of(batch.pixels),
                classes = part.of(batch.classes.at(explained)).to(pixels.device());
     const auto streams = streams_of(batch, part);
@@ -279,10 +290,14 @@ class Evaluator {
     for (size_t i = 0; i < part.rows.size(); ++i) {
       const auto b = part.rows[i];
       const auto map = maps[static_cast<int64_t>(i)];
-      Row row{batch.id[b], options_.methods[m],
-              explained,   classes[static_cast<int64_t>(i)].item<int64_t>(),
-              "ok",        0,
-              {},          {},
+      Row row{batch.id[b],
+              options_.methods[m],
+              explained,
+              classes[static_cast<int64_t>(i)].item<int64_t>(),
+              "ok",
+              0,
+              {},
+              {},
               methods_[m]->learned()};
       if (!map.isfinite().all().item<bool>())
         row.state = "not finite";
@@ -310,7 +325,7 @@ class Evaluator {
     return rows;
   }
 
-  // One picture at a time, so that jitter follows the picture.
+  // One image at a time, so that jitter follows the image.
   Tensor order_of(const Tensor& maps, const Part& usable, const std::vector<uint64_t>& streams,
                   std::vector<Row>& rows) const {
     std::vector<Tensor> orders;
@@ -326,7 +341,7 @@ class Evaluator {
 
   void keep_map(int64_t index, size_t m, const std::string& explained, const Tensor& map,
                 const std::string& state) const {
-    if (index >= options_.pictures || explained != explained_classes(options_.explained)[0]) return;
+    if (index >= options_.images || explained != explained_classes(options_.explained)[0]) return;
     const auto values =
         (state == "not finite" ? torch::zeros_like(map) : map).to(torch::kFloat32).contiguous();
     write_npy(map_file(out_, index, options_.methods[m]), {map.size(0), map.size(1)},
@@ -342,7 +357,7 @@ class Evaluator {
         const auto start = std::chrono::steady_clock::now();
         const auto classes = class_of.slice(0, i, i + 1).to(pixels.device());
         methods_[m]
-            ->maps(pixels.slice(0, i, i + 1), classes, std::vector<uint64_t>{picture_stream(data_.id(i))},
+            ->maps(pixels.slice(0, i, i + 1), classes, std::vector<uint64_t>{image_stream(data_.id(i))},
                    context_)
             .cpu();
         return seconds_since(start);
@@ -383,16 +398,16 @@ std::string file_name(std::string spec) {
 
 Fields fields(EvaluateOptions& o) {
   return Fields()
-      .add("methods", o.methods, "methods to judge, NAME:key=value:key=value each (see `aha models`)")
+      .add("methods", o.methods, "methods to evaluate, NAME:key=value:key=value each (see `aha models`)")
       .add("metrics", o.metrics, "metrics; a difference brings its parts")
       .add("references", o.references, "what replaces removed pixels; default: the protocol's")
       .choices({"black", "mean", "blur"})
       .add("class", o.explained, "the class that is explained")
       .choices({"predicted", "truth", "both"})
       .add("protocol", o.protocol, "named settings: " + list_some(protocol_names()))
-      .add("pictures", o.pictures, "pictures shown in the report")
+      .add("images", o.images, "images shown in the report")
       .range(0, 100)
-      .add("timing-runs", o.timing_runs, "timed maps a method, one picture a batch; 0 = no timing")
+      .add("timing-runs", o.timing_runs, "timed maps per method, one image a batch; 0 = no timing")
       .range(0, 10000);
 }
 
@@ -400,7 +415,7 @@ std::string map_file(const std::string& out, int64_t index, const std::string& m
   return (fs::path(out) / "maps" / fmt::format("{:03}.{}.npy", index, file_name(method))).string();
 }
 
-std::string picture_file(const std::string& out, int64_t index) {
+std::string image_file(const std::string& out, int64_t index) {
   return (fs::path(out) / "maps" / fmt::format("{:03}.png", index)).string();
 }
 
@@ -408,7 +423,7 @@ Evaluation evaluate(const MethodContext& explained_by, const Dataset& data, cons
                     const std::string& out, const Context& context) {
   const auto start = std::chrono::steady_clock::now();
   if (options.methods.empty()) throw input_error("--methods: expected one method or more, found none");
-  if (data.size() == 0) throw input_error("{}: expected one picture or more, found none", data.name());
+  if (data.size() == 0) throw input_error("{}: expected one image or more, found none", data.name());
   Protocol protocol = protocol_named(options.protocol);
   if (!options.references.empty()) protocol.references = options.references;
   const auto metrics = metrics_from_names(options.metrics);
@@ -423,7 +438,8 @@ Evaluation evaluate(const MethodContext& explained_by, const Dataset& data, cons
   make_directories((fs::path(out) / "maps").string());
   RowStore rows(out, shared);
   const auto explainer = explainer_settings(explained_by);
-  if (std::any_of(methods.begin(), methods.end(), [](const auto& method) { return method->learned(); })) rows.take_explainer(explainer);
+  if (std::any_of(methods.begin(), methods.end(), [](const auto& method) { return method->learned(); }))
+    rows.take_explainer(explainer);
   Evaluator evaluator(explained_by, std::move(methods), data, options, protocol, reference_options, out,
                       context, rows);
   evaluator.run();
@@ -435,12 +451,12 @@ Evaluation evaluate(const MethodContext& explained_by, const Dataset& data, cons
   wanted.metrics = metrics;
   wanted.rule = area_rule_from_text(protocol.area);
   wanted.seed = context.seed;
-  for (int64_t i = 0; i < data.size(); ++i) wanted.pictures.push_back(data.id(i));
+  for (int64_t i = 0; i < data.size(); ++i) wanted.images.push_back(data.id(i));
   for (size_t m = 0; m < options.methods.size(); ++m)
     wanted.cost[options.methods[m]] = {evaluator.cost(m).forwards, evaluator.cost(m).backwards};
 
   Evaluation result;
-  result.summary = summarise(rows, wanted);
+  result.summary = summarize(rows, wanted);
   result.settings = shared;
   result.settings["explainer"] = explainer;
   result.settings["class"] = options.explained;

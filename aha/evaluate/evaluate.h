@@ -1,10 +1,10 @@
-// Many pictures, many methods, one table: the verb behind `aha eval`.
+// Many images, many methods, one table: the verb behind `aha eval`.
 //
-// A picture is preprocessed once; its clean and fully replaced versions are asked once; then every method
+// An image is preprocessed once; its clean and fully replaced versions are asked once; then every method
 // explains it and every map is swept under every reference (metrics/sweep.h). Rows are kept on disk as they
-// are found (row_store.h): the same call continues, more methods or pictures extend it, another explainer leaves the rows of
-// other methods, other settings are refused. All random numbers depend on the seed and the picture's name, so that neither the batch size nor
-// an interruption changes a figure.
+// are found (row_store.h): the same call continues, more methods or images extend it, another explainer
+// leaves the rows of other methods, other settings are refused. All random numbers depend on the seed and the
+// image's name, so that neither the batch size nor an interruption changes a figure.
 #pragma once
 
 #include "aha/data/dataset.h"
@@ -20,9 +20,9 @@ struct EvaluateOptions {
   std::vector<std::string> references;  // empty = the protocol's
   std::string explained = "predicted";  // "predicted", "truth" or "both"
   std::string protocol = "paper";
-  int pictures = 6;  // shown in the report
+  int images = 6;  // shown in the report
   int timing_runs =
-      10;  // timed maps a method after one to warm up; fewer where they take long; 0 = no timing
+      10;  // timed maps per method after one to warm up; fewer where they take long; 0 = no timing
 };
 Fields fields(EvaluateOptions& options);
 
@@ -33,12 +33,12 @@ struct Evaluation {
   int64_t target_evaluations = 0;  // of this call's sweeps
 };
 
-// `out` is the folder of the rows; OUT/maps gets the maps of the first pictures.
+// `out` is the folder of the rows; OUT/maps gets the maps of the first images.
 Evaluation evaluate(const MethodContext& explained_by, const Dataset& data, const EvaluateOptions& options,
                     const std::string& out, const Context& context);
 
-// Where evaluate() leaves the maps and pictures that the report shows.
+// Where evaluate() leaves the maps and images that the report shows.
 std::string map_file(const std::string& out, int64_t index, const std::string& method);
-std::string picture_file(const std::string& out, int64_t index);
+std::string image_file(const std::string& out, int64_t index);
 
 }  // namespace aha

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 using checks::fresh_path;
 
-// Pictures of waves, 8 x 8, with labels that the linear target sometimes gets right.
+// Images of waves, 8 x 8, with labels that the linear target sometimes gets right.
 class Waves : public Dataset {
  public:
   explicit Waves(int64_t size) : size_(size) {}
@@ -43,7 +43,7 @@ class Waves : public Dataset {
 EvaluateOptions small_options() {
   EvaluateOptions options;
   options.methods = {"random", "gradient", "ig:steps=4:signed=true"};
-  options.pictures = 2;
+  options.images = 2;
   options.timing_runs = 1;
   options.references = {"black", "mean"};
   return options;
@@ -54,18 +54,18 @@ SweepCurves flat_curves(double top, double bottom) {
           std::vector<double>(10, 1)};
 }
 
-Row flat_row(const std::string& picture, const std::string& method, double top, double bottom) {
-  Row row{picture, method, "predicted", 3, "ok", 0.25, {}, {}};
+Row flat_row(const std::string& image, const std::string& method, double top, double bottom) {
+  Row row{image, method, "predicted", 3, "ok", 0.25, {}, {}};
   row.curves["black"] = flat_curves(top, bottom);
   row.replaced["black"] = 0.01;
   return row;
 }
 
-SummaryOptions flat_options(int pictures) {
+SummaryOptions flat_options(int images) {
   SummaryOptions o;
   o.methods = {"a", "b"}, o.explained = {"predicted"}, o.references = {"black"};
   o.metrics = metrics_from_names({"ins-del"});
-  for (int i = 0; i < pictures; ++i) o.pictures.push_back(std::to_string(i));
+  for (int i = 0; i < images; ++i) o.images.push_back(std::to_string(i));
   return o;
 }
 
@@ -76,7 +76,7 @@ TEST(RowStore, ContinuesWhereItStopped) {
     store.add({flat_row("0", "a", 0.1, 0.7)});
     store.add("a", Timing{0.5, 3});
   }
-  std::ofstream(fs::path(folder) / "rows.jsonl", std::ios::app) << R"({"picture":"1","method":"a","expl)";
+  std::ofstream(fs::path(folder) / "rows.jsonl", std::ios::app) << R"({"image":"1","method":"a","expl)";
   {
     RowStore store(folder, {{"seed", 1}});
     EXPECT_EQ(store.size(), 1u);
@@ -135,18 +135,18 @@ TEST(RowStore, AnotherExplainerLeavesTheRowsOfOtherMethods) {
   EXPECT_EQ(store.size(), 1u);
 }
 
-TEST(Summary, MeansAreOverThePicturesThatEveryMethodExplained) {
+TEST(Summary, MeansAreOverTheImagesThatEveryMethodExplained) {
   const auto folder = fresh_path("evaluate_common");
   RowStore store(folder, {});
-  for (const std::string picture : {"0", "1", "2"}) {
-    store.add({flat_row(picture, "a", 0.2, 0.8), flat_row(picture, "b", 0.4, 0.6)});
+  for (const std::string image : {"0", "1", "2"}) {
+    store.add({flat_row(image, "a", 0.2, 0.8), flat_row(image, "b", 0.4, 0.6)});
   }
   Row broken = flat_row("2", "b", 0, 0);
   broken.state = "constant";
   broken.curves.clear();
   store.add({broken});
-  const Summary s = summarise(store, flat_options(3));
-  EXPECT_EQ(s.pictures, (std::vector<std::string>{"0", "1"}));
+  const Summary s = summarize(store, flat_options(3));
+  EXPECT_EQ(s.images, (std::vector<std::string>{"0", "1"}));
   EXPECT_EQ(s.left_out.at("b: constant"), 1);
   EXPECT_EQ(s.row("b", "predicted").unusable, 1);
   EXPECT_NEAR(s.row("a", "predicted").metrics.at("deletion").value.mean, 0.9 * 0.2, 1e-12);
@@ -163,7 +163,7 @@ TEST(Summary, LowerDeletionIsAWin) {
   for (int i = 0; i < 4; ++i)
     store.add(
         {flat_row(std::to_string(i), "a", 0.1 + 0.01 * i, 0.8), flat_row(std::to_string(i), "b", 0.3, 0.8)});
-  const Summary s = summarise(store, flat_options(4));
+  const Summary s = summarize(store, flat_options(4));
   EXPECT_EQ(s.row("a", "predicted").metrics.at("deletion").difference.win_rate, 1);
   EXPECT_LT(s.row("a", "predicted").metrics.at("deletion").difference.difference.mean, 0);
   EXPECT_EQ(s.row("b", "predicted").metrics.at("insertion").difference.win_rate, 0.5);
@@ -226,38 +226,43 @@ TEST(Evaluate, AnInterruptedRunEndsWithTheSameFigures) {
   EXPECT_THROW(evaluate({target}, Waves(11), others, parts_folder, context), Error);
 }
 
-// A blurred method and its plain one share the plain maps, in either order, and a plain one that is there already stays as it is.
+// A blurred method and its plain one share the plain maps, in either order, and a plain one that is there
+// already stays as it is.
 TEST(Evaluate, MethodsThatMeetAreMadeTogetherWithTheSameFigures) {
-  constexpr int kPictures = 5, kMasks = 40;
+  constexpr int kImages = 5, kMasks = 40;
   auto options = small_options();
   options.timing_runs = 0;
-  const auto judged = [&](std::vector<std::string> methods, const std::string& folder, int64_t* asked = nullptr) {
+  const auto evaluated = [&](std::vector<std::string> methods, const std::string& folder,
+                             int64_t* asked = nullptr) {
     checks::Counted<checks::LinearTarget> target(8);
     options.methods = std::move(methods);
-    const auto result = evaluate({target}, Waves(kPictures), options, folder, Context());
+    const auto result = evaluate({target}, Waves(kImages), options, folder, Context());
     if (asked) *asked = target.evaluations - result.target_evaluations;  // for maps, not for the metrics
     return result;
   };
   const std::string plain = "rise:masks=40", blurred = "rise:blur=1:masks=40";
-  const auto alone = judged({plain}, fresh_path("evaluate_plain")), alone_blurred = judged({blurred}, fresh_path("evaluate_blurred"));
+  const auto alone = evaluated({plain}, fresh_path("evaluate_plain")),
+             alone_blurred = evaluated({blurred}, fresh_path("evaluate_blurred"));
   for (const auto& order : {std::vector{plain, blurred}, std::vector{blurred, plain}}) {
     int64_t asked = 0;
     const std::string folder = fresh_path("evaluate_together");
-    const auto together = judged(order, folder, &asked);
-    EXPECT_EQ(asked, kPictures * kMasks);
+    const auto together = evaluated(order, folder, &asked);
+    EXPECT_EQ(asked, kImages * kMasks);
     for (const auto& [method, expected] : {std::pair(plain, &alone), std::pair(blurred, &alone_blurred)})
-      EXPECT_EQ(together.summary.row(method, "predicted").metrics.at("ins-del").value.mean, expected->summary.row(method, "predicted").metrics.at("ins-del").value.mean);
+      EXPECT_EQ(together.summary.row(method, "predicted").metrics.at("ins-del").value.mean,
+                expected->summary.row(method, "predicted").metrics.at("ins-del").value.mean);
   }
   const std::string folder = fresh_path("evaluate_one_after_the_other");
-  judged({plain}, folder);
-  const auto later = judged({plain, blurred}, folder);
+  evaluated({plain}, folder);
+  const auto later = evaluated({plain, blurred}, folder);
   EXPECT_EQ(later.summary.row(blurred, "predicted").metrics.at("ins-del").value.mean,
             alone_blurred.summary.row(blurred, "predicted").metrics.at("ins-del").value.mean);
 }
 
 TEST(Evaluate, ExactEvidenceBeatsChance) {
   checks::LinearTarget target(8);
-  const auto result = evaluate({target}, Waves(16), small_options(), fresh_path("evaluate_chance"), Context());
+  const auto result =
+      evaluate({target}, Waves(16), small_options(), fresh_path("evaluate_chance"), Context());
   const auto& exact = result.summary.row("ig:steps=4:signed=true", "predicted").metrics.at("ins-del");
   const auto& chance = result.summary.row("random", "predicted").metrics.at("ins-del");
   EXPECT_GT(exact.value.low, chance.value.high);
@@ -285,7 +290,7 @@ class NoLabels : public Waves {
   int label(int64_t) const override { return -1; }
 };
 
-TEST(Evaluate, RefusesWhatCannotBeJudged) {
+TEST(Evaluate, RefusesWhatCannotBeEvaluated) {
   checks::LinearTarget target(8);
   auto options = small_options();
   options.explained = "truth";

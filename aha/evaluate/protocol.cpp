@@ -12,7 +12,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path protocols_folder() { return shipped({"AHA_PROTOCOLS", "protocols", "protocols", "paper.toml"}); }
+fs::path protocols_folder() {
+  return shipped({"AHA_PROTOCOLS", "protocols", "protocols", "paper.toml"});
+}
 
 }  // namespace
 

@@ -2,12 +2,12 @@
 
 #include <filesystem>
 
+#include "aha/base/base64.h"
 #include "aha/base/files.h"
+#include "aha/base/npy.h"
 #include "aha/evaluate/curves_svg.h"
 #include "aha/evaluate/table.h"
-#include "aha/image/base64.h"
 #include "aha/image/heatmap.h"
-#include "aha/image/npy.h"
 #include "aha/image/png.h"
 #include "aha/image/read.h"
 
@@ -42,7 +42,7 @@ std::string metric_table(const Evaluation& e, const std::string& explained) {
   for (size_t i = 0; i < rows.size(); ++i) {
     const auto& row = *rows[i];
     out += fmt::format("<tr><td><span class=\"swatch\" style=\"background:{}\"></span>{}</td>",
-                       method_colour(i), escaped(row.method));
+                       method_color(i), escaped(row.method));
     for (const auto& metric : s.metrics) {
       const auto& m = row.metrics.at(metric.name);
       std::string per_reference;
@@ -99,22 +99,22 @@ std::string rival_table(const Evaluation& e, const std::string& explained) {
   return out + "</table></div>\n";
 }
 
-// One line a picture: itself, then every method's map over it, best method first.
-std::string picture_grid(const Evaluation& e, const std::string& out_folder) {
+// One line per image: itself, then every method's map over it, best method first.
+std::string image_grid(const Evaluation& e, const std::string& out_folder) {
   const auto rows = ranked_rows(e.summary, e.summary.explained[0]);
   std::string out = "<div class=\"wide\"><table class=\"grid\"><tr><th></th>";
   for (const auto* row : rows) out += fmt::format("<th>{}</th>", escaped(row->method));
   out += "</tr>\n";
-  for (int64_t i = 0; fs::exists(picture_file(out_folder, i)); ++i) {
-    const Image picture = read_image(picture_file(out_folder, i));
-    out += fmt::format("<tr><td><img alt=\"picture {}\" src=\"{}\"></td>", i, png_uri(picture));
+  for (int64_t i = 0; fs::exists(image_file(out_folder, i)); ++i) {
+    const Image image = read_image(image_file(out_folder, i));
+    out += fmt::format("<tr><td><img alt=\"image {}\" src=\"{}\"></td>", i, png_uri(image));
     for (const auto* row : rows) {
       const std::string file = map_file(out_folder, i, row->method);
       out += "<td>";
       if (fs::exists(file)) {
         const NpyArray map = read_npy(file);
-        const Image heat = overlay(picture, map.values, static_cast<int>(map.shape.at(1)),
-                                   static_cast<int>(map.shape.at(0)));
+        const Image heat =
+            overlay(image, map.values, static_cast<int>(map.shape.at(1)), static_cast<int>(map.shape.at(0)));
         out += fmt::format("<img alt=\"{}\" src=\"{}\">", escaped(row->method), png_uri(heat));
       }
       out += "</td>";
@@ -130,7 +130,8 @@ std::string remarks(const std::vector<std::string>& warnings) {
   std::string notes;
   for (const auto& warning : warnings) notes += "<p class=\"note\">" + escaped(warning) + "</p>\n";
   if (warnings.size() <= kShown) return notes;
-  return fmt::format("<details><summary>{} remarks on these numbers</summary>\n{}</details>\n", warnings.size(), notes);
+  return fmt::format("<details><summary>{} remarks on these numbers</summary>\n{}</details>\n",
+                     warnings.size(), notes);
 }
 
 }  // namespace
@@ -143,11 +144,11 @@ std::string report_html(const Evaluation& e, const std::string& out_folder) {
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
       "content=\"width=device-width\">"
       "<title>{0} on {1}</title><style>{2}</style></head><body>\n<h1>Explanations of {0} on {1}</h1>\n"
-      "<p>{3} of {4} pictures, protocol <b>{5}</b>, mean over the references {6}; 95 % bootstrap intervals "
-      "over pictures in brackets. "
-      "Time: one picture a batch, after a warm-up. F, B: forward and backward passes of the target a "
+      "<p>{3} of {4} images, protocol <b>{5}</b>, mean over the references {6}; 95 % bootstrap intervals "
+      "over images in brackets. "
+      "Time: one image a batch, after a warm-up. F, B: forward and backward passes of the target a "
       "map.</p>\n",
-      escaped(target), escaped(data), kStyle, s.pictures.size(), s.asked, escaped(protocol),
+      escaped(target), escaped(data), kStyle, s.images.size(), s.asked, escaped(protocol),
       fmt::join(s.references, ", "));
   out += remarks(s.warnings);
   for (const auto& explained : s.explained) {
@@ -155,12 +156,12 @@ std::string report_html(const Evaluation& e, const std::string& out_folder) {
     out += metric_table(e, explained);
     out += "<div class=\"wide\">" + curves_svg(e, explained) + "</div>\n";
     if (s.methods.size() > 1)
-      out += "<details><summary>Each method against its best rival, paired by picture</summary>" +
+      out += "<details><summary>Each method against its best rival, paired by image</summary>" +
              rival_table(e, explained) + "</details>\n";
     out +=
         "<details><summary>Each reference apart</summary>" + reference_table(e, explained) + "</details>\n";
   }
-  if (fs::exists(picture_file(out_folder, 0))) out += "<h2>Pictures</h2>\n" + picture_grid(e, out_folder);
+  if (fs::exists(image_file(out_folder, 0))) out += "<h2>Images</h2>\n" + image_grid(e, out_folder);
   out += "<h2>Settings</h2>\n<pre>" + escaped(e.settings.dump(2)) + "</pre>\n</body></html>\n";
   return out;
 }

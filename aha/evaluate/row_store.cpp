@@ -38,7 +38,7 @@ nlohmann::json json_from_row(const Row& row) {
   for (const auto& [reference, c] : row.curves)
     curves[reference] = {
         {"top", c.top}, {"bottom", c.bottom}, {"top_hits", c.top_hits}, {"bottom_hits", c.bottom_hits}};
-  nlohmann::json json = {{"picture", row.picture},   {"method", row.method},    {"explained", row.explained},
+  nlohmann::json json = {{"image", row.image},       {"method", row.method},    {"explained", row.explained},
                          {"class", row.class_index}, {"state", row.state},      {"ties", row.tie_rate},
                          {"curves", curves},         {"replaced", row.replaced}};
   if (row.learned) json["learned"] = true;
@@ -46,8 +46,15 @@ nlohmann::json json_from_row(const Row& row) {
 }
 
 Row row_from_json(const nlohmann::json& j) {
-  Row row{j.at("picture"), j.at("method"), j.at("explained"), j.at("class"), j.at("state"), j.at("ties"), {},
-          j.at("replaced"), j.value("learned", false)};
+  Row row{j.at("image"),
+          j.at("method"),
+          j.at("explained"),
+          j.at("class"),
+          j.at("state"),
+          j.at("ties"),
+          {},
+          j.at("replaced"),
+          j.value("learned", false)};
   for (const auto& [reference, c] : j.at("curves").items())
     row.curves[reference] = {c.at("top"), c.at("bottom"), c.at("top_hits"), c.at("bottom_hits")};
   return row;
@@ -83,7 +90,7 @@ void RowStore::read(const nlohmann::json& settings) {
         explainer_ = json.at("explainer");
       } else {
         Row row = row_from_json(json);
-        rows_[{row.picture, row.method, row.explained}] = std::move(row);
+        rows_[{row.image, row.method, row.explained}] = std::move(row);
       }
     }
   } catch (const nlohmann::json::exception& error) {
@@ -104,14 +111,15 @@ void RowStore::take_explainer(const nlohmann::json& explainer) {
   if (explainer == explainer_) return;
   const size_t before = rows_.size();
   forget_learned();
-  if (rows_.size() < before) spdlog::info("{}: another explainer; its {} rows are made again", path_, before - rows_.size());
+  if (rows_.size() < before)
+    spdlog::info("{}: another explainer; its {} rows are made again", path_, before - rows_.size());
   append(nlohmann::json{{"explainer", explainer}}.dump() + "\n");
   explainer_ = explainer;
 }
 
-const Row* RowStore::find(const std::string& picture, const std::string& method,
+const Row* RowStore::find(const std::string& image, const std::string& method,
                           const std::string& explained) const {
-  const auto at = rows_.find({picture, method, explained});
+  const auto at = rows_.find({image, method, explained});
   return at == rows_.end() ? nullptr : &at->second;
 }
 
@@ -132,7 +140,7 @@ void RowStore::add(std::vector<Row> rows) {
     for (auto& [reference, c] : row.curves)
       c = {rounded(c.top), rounded(c.bottom), c.top_hits, c.bottom_hits};
     lines += json_from_row(row).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-    rows_[{row.picture, row.method, row.explained}] = std::move(row);
+    rows_[{row.image, row.method, row.explained}] = std::move(row);
   }
   append(lines);
 }

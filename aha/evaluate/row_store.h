@@ -1,9 +1,9 @@
-// What an evaluation has found so far, one row a picture, method and explained class, in OUT/rows.jsonl.
+// What an evaluation has found so far, one row per image, method and explained class, in OUT/rows.jsonl.
 //
 // The first line holds the settings that all rows share; a store is continued only under the same ones, so
-// that no table ever mixes two evaluations. An explainer is not among them: with another one its rows are made again, those of the methods
-// beside it stay. Rows are appended as they are found: an interrupted evaluation
-// loses at most the batch it was working on, and a half-written last line is dropped.
+// that no table ever mixes two evaluations. An explainer is not among them: with another one its rows are
+// made again, those of the methods beside it stay. Rows are appended as they are found: an interrupted
+// evaluation loses at most the batch it was working on, and a half-written last line is dropped.
 #pragma once
 
 #include <fstream>
@@ -19,14 +19,14 @@
 namespace aha {
 
 struct Row {
-  std::string picture, method;
+  std::string image, method;
   std::string explained;  // "predicted" or "truth"
   int64_t class_index = 0;
-  std::string state = "ok";  // or why this map cannot be judged: "constant", "not finite"
+  std::string state = "ok";  // or why this map cannot be evaluated: "constant", "not finite"
   double tie_rate = 0;
   std::map<std::string, SweepCurves> curves;  // by reference
   std::map<std::string, double>
-      replaced;  // by reference: probability of the class on the fully replaced picture
+      replaced;          // by reference: probability of the class on the fully replaced image
   bool learned = false;  // an explainer's
 };
 nlohmann::json json_from_row(const Row& row);
@@ -47,7 +47,7 @@ class RowStore {
   // Rows of explainers are this one's from now on; those of another are forgotten.
   void take_explainer(const nlohmann::json& explainer);
 
-  const Row* find(const std::string& picture, const std::string& method, const std::string& explained) const;
+  const Row* find(const std::string& image, const std::string& method, const std::string& explained) const;
   const Timing* timing(const std::string& method) const;
   size_t size() const { return rows_.size(); }
 

@@ -8,25 +8,25 @@
 namespace aha {
 namespace {
 
-const Row& row_of(const RowStore& rows, const std::string& picture, const std::string& method,
+const Row& row_of(const RowStore& rows, const std::string& image, const std::string& method,
                   const std::string& explained) {
-  const Row* row = rows.find(picture, method, explained);
-  if (!row) throw work_error("no row of {} for {} ({} class)", method, picture, explained);
+  const Row* row = rows.find(image, method, explained);
+  if (!row) throw work_error("no row of {} for {} ({} class)", method, image, explained);
   return *row;
 }
 
-// Pictures that every method explained; the others are counted by the first reason.
-std::vector<std::string> common_pictures(const RowStore& rows, const SummaryOptions& o,
-                                         std::map<std::string, int64_t>& left_out) {
+// Images that every method explained; the others are counted by the first reason.
+std::vector<std::string> common_images(const RowStore& rows, const SummaryOptions& o,
+                                       std::map<std::string, int64_t>& left_out) {
   std::vector<std::string> common;
-  for (const auto& picture : o.pictures) {
+  for (const auto& image : o.images) {
     std::string reason;
     for (const auto& explained : o.explained)
       for (const auto& method : o.methods)
-        if (const Row& row = row_of(rows, picture, method, explained); reason.empty() && row.state != "ok")
+        if (const Row& row = row_of(rows, image, method, explained); reason.empty() && row.state != "ok")
           reason = method + ": " + row.state;
     if (reason.empty())
-      common.push_back(picture);
+      common.push_back(image);
     else
       ++left_out[reason];
   }
@@ -46,7 +46,7 @@ void add_to(SweepCurves& sum, const SweepCurves& c, double weight) {
 }
 
 MethodSummary method_summary(const RowStore& rows, const SummaryOptions& o,
-                             const std::vector<std::string>& pictures, const std::string& method,
+                             const std::vector<std::string>& images, const std::string& method,
                              const std::string& explained) {
   MethodSummary out;
   out.method = method;
@@ -54,11 +54,10 @@ MethodSummary method_summary(const RowStore& rows, const SummaryOptions& o,
   if (const Timing* timing = rows.timing(method)) out.timing = *timing;
   if (const auto cost = o.cost.find(method); cost != o.cost.end())
     std::tie(out.forwards, out.backwards) = cost->second;
-  for (const auto& picture : o.pictures)
-    out.unusable += row_of(rows, picture, method, explained).state != "ok";
-  const double n = static_cast<double>(pictures.size()), R = static_cast<double>(o.references.size());
-  for (const auto& picture : pictures) {
-    const Row& row = row_of(rows, picture, method, explained);
+  for (const auto& image : o.images) out.unusable += row_of(rows, image, method, explained).state != "ok";
+  const double n = static_cast<double>(images.size()), R = static_cast<double>(o.references.size());
+  for (const auto& image : images) {
+    const Row& row = row_of(rows, image, method, explained);
     out.tie_rate += row.tie_rate / n;
     for (const auto& reference : o.references) {
       const SweepCurves& c = row.curves.at(reference);
@@ -72,10 +71,10 @@ MethodSummary method_summary(const RowStore& rows, const SummaryOptions& o,
         sum += value;
         out.metrics[metric.name].per_reference[reference] += value / n;
       }
-      out.metrics[metric.name].per_picture.push_back(sum / R);
+      out.metrics[metric.name].per_image.push_back(sum / R);
     }
   }
-  for (auto& [name, metric] : out.metrics) metric.value = bootstrap(metric.per_picture, o.seed);
+  for (auto& [name, metric] : out.metrics) metric.value = bootstrap(metric.per_image, o.seed);
   return out;
 }
 
@@ -91,12 +90,12 @@ void compare(std::vector<MethodSummary*> rows, const MetricRecord& metric, uint6
     for (const MethodSummary* other : rows)
       if (other != row && (!best || mean_of(other) > mean_of(best))) best = other;
     MetricSummary& mine = row->metrics.at(metric.name);
-    const auto& theirs = best->metrics.at(metric.name).per_picture;
+    const auto& theirs = best->metrics.at(metric.name).per_image;
     mine.rival = best->method;
-    mine.difference = paired_difference(mine.per_picture, theirs, seed);
+    mine.difference = paired_difference(mine.per_image, theirs, seed);
     if (!metric.higher_is_better) mine.difference.win_rate = 1 - mine.difference.win_rate;
     std::vector<double> differences(theirs.size());
-    for (size_t i = 0; i < theirs.size(); ++i) differences[i] = mine.per_picture[i] - theirs[i];
+    for (size_t i = 0; i < theirs.size(); ++i) differences[i] = mine.per_image[i] - theirs[i];
     constexpr double kPower = 1.959964 + 0.841621;  // normal quantiles of 97.5 % and 80 %
     mine.detectable = kPower * standard_deviation(differences) /
                       std::sqrt(static_cast<double>(std::max<size_t>(1, theirs.size())));
@@ -132,17 +131,17 @@ double agreement(const std::vector<MethodSummary*>& rows, const std::string& met
 void find_leaks(const RowStore& rows, const SummaryOptions& o, Summary& s) {
   for (const auto& reference : o.references) {
     int64_t leaking = 0;
-    for (const auto& picture : s.pictures)
-      leaking += row_of(rows, picture, o.methods[0], o.explained[0]).replaced.at(reference) > kLeak;
+    for (const auto& image : s.images)
+      leaking += row_of(rows, image, o.methods[0], o.explained[0]).replaced.at(reference) > kLeak;
     s.leaks[reference] =
-        s.pictures.empty() ? 0 : static_cast<double>(leaking) / static_cast<double>(s.pictures.size());
+        s.images.empty() ? 0 : static_cast<double>(leaking) / static_cast<double>(s.images.size());
   }
 }
 
 void warn(Summary& s) {
   for (const auto& [reason, count] : s.left_out)
     s.warnings.push_back(
-        fmt::format("{} of {} pictures left out for all methods: map of {}", count, s.asked, reason));
+        fmt::format("{} of {} images left out for all methods: map of {}", count, s.asked, reason));
   for (const auto& [reference, share] : s.leaks)
     if (share > 0)
       s.warnings.push_back(fmt::format("{:.1f} % of the {} references keep the class above {}", 100 * share,
@@ -157,9 +156,8 @@ void warn(Summary& s) {
         s.warnings.push_back(fmt::format(
             "{} ({}): the order of the methods is not stable over the references, Kendall tau {:.2f}", metric,
             explained, tau));
-  if (!s.pictures.empty() && s.pictures.size() < 30)
-    s.warnings.push_back(
-        fmt::format("only {} pictures: intervals of so few are too narrow", s.pictures.size()));
+  if (!s.images.empty() && s.images.size() < 30)
+    s.warnings.push_back(fmt::format("only {} images: intervals of so few are too narrow", s.images.size()));
 }
 
 }  // namespace
@@ -181,16 +179,15 @@ const MethodSummary& Summary::row(const std::string& method, const std::string& 
   throw input_error("no row of method {} for the {} class", method, wanted);
 }
 
-Summary summarise(const RowStore& rows, const SummaryOptions& o) {
+Summary summarize(const RowStore& rows, const SummaryOptions& o) {
   Summary s;
   s.methods = o.methods, s.explained = o.explained, s.references = o.references, s.metrics = o.metrics;
-  s.asked = static_cast<int64_t>(o.pictures.size());
-  s.pictures = common_pictures(rows, o, s.left_out);
-  if (s.pictures.empty())
-    throw work_error("none of the {} pictures could be explained by every method", s.asked);
+  s.asked = static_cast<int64_t>(o.images.size());
+  s.images = common_images(rows, o, s.left_out);
+  if (s.images.empty()) throw work_error("none of the {} images could be explained by every method", s.asked);
   for (const auto& explained : o.explained)
     for (const auto& method : o.methods)
-      s.rows.push_back(method_summary(rows, o, s.pictures, method, explained));
+      s.rows.push_back(method_summary(rows, o, s.images, method, explained));
   for (const auto& explained : o.explained) {
     std::vector<MethodSummary*> same_class;
     for (auto& row : s.rows)

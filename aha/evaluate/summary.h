@@ -1,8 +1,8 @@
 // From rows to statements: means with intervals, differences with p values, and what to be careful about.
 //
-// Only pictures that every method could explain count, so that all means are over the same set; how many were
-// left out, and why, is part of the result. Each metric of a picture is the mean over the references.
-// Differences are paired by picture.
+// Only images that every method could explain count, so that all means are over the same set; how many were
+// left out, and why, is part of the result. Each metric of an image is the mean over the references.
+// Differences are paired by image.
 #pragma once
 
 #include <map>
@@ -16,20 +16,20 @@
 namespace aha {
 
 struct MetricSummary {
-  Interval value;                               // 95 % bootstrap over pictures
+  Interval value;                               // 95 % bootstrap over images
   std::map<std::string, double> per_reference;  // means
-  std::vector<double> per_picture;              // in the order of the common pictures
+  std::vector<double> per_image;                // in the order of the common images
   // Against the best other method of the same explained class; empty where there is none.
   std::string rival;
   PairedDifference difference;
   double corrected_p = 1;  // Holm over the methods
-  double detectable = 0;   // difference found with 80 % power at this number of pictures, two-sided 5 %
+  double detectable = 0;   // difference found with 80 % power at this number of images, two-sided 5 %
 };
 
 struct MethodSummary {
   std::string method, explained;
   std::map<std::string, MetricSummary> metrics;
-  std::map<std::string, SweepCurves> curves;  // means over pictures, by reference
+  std::map<std::string, SweepCurves> curves;  // means over images, by reference
   SweepCurves mean_curves;                    // and over the references
   double tie_rate = 0;
   int64_t unusable = 0;  // constant or not finite maps
@@ -38,15 +38,15 @@ struct MethodSummary {
 };
 
 struct Summary {
-  std::vector<std::string> methods, explained, references, pictures;  // pictures: the common ones
+  std::vector<std::string> methods, explained, references, images;  // images: the common ones
   std::vector<MetricRecord> metrics;
   std::vector<MethodSummary> rows;          // explained classes outer, methods inner, in the order asked for
-  int64_t asked = 0;                        // pictures
+  int64_t asked = 0;                        // images
   std::map<std::string, int64_t> left_out;  // by reason, "gradcam: constant"
   std::map<std::string, std::map<std::string, double>>
       agreement;  // [explained][metric]: mean Kendall tau of the methods' order between references
   std::map<std::string, double>
-      leaks;  // by reference: share of pictures whose replacement keeps the class above kLeak
+      leaks;  // by reference: share of images whose replacement keeps the class above kLeak
   std::vector<std::string> warnings;
 
   const MethodSummary& row(const std::string& method, const std::string& explained) const;
@@ -55,7 +55,7 @@ struct Summary {
 constexpr double kLeak = 0.05;
 
 struct SummaryOptions {
-  std::vector<std::string> methods, explained, references, pictures;
+  std::vector<std::string> methods, explained, references, images;
   std::vector<MetricRecord> metrics;
   AreaRule rule = AreaRule::kAuc10;
   uint64_t seed = 0;
@@ -63,7 +63,7 @@ struct SummaryOptions {
 };
 
 // Every row must be there.
-Summary summarise(const RowStore& rows, const SummaryOptions& options);
+Summary summarize(const RowStore& rows, const SummaryOptions& options);
 
 // Kendall's tau-a of two lists of values; 1 = the same order.
 double kendall_tau(const std::vector<double>& a, const std::vector<double>& b);

@@ -117,7 +117,7 @@ nlohmann::json results_json(const Evaluation& e) {
   }
   return {{"target", e.settings["target"]["name"]},
           {"data", e.settings["data"]},
-          {"images", s.pictures.size()},
+          {"images", s.images.size()},
           {"images_asked", s.asked},
           {"left_out", s.left_out},
           {"references", s.references},
@@ -149,7 +149,7 @@ std::string results_csv(const Evaluation& e) {
                  : fmt::format(",{},{:.6f},{:.6f},{:.6f},{:.5f},{:.5f},{:.4f},{:.6f}", csv_cell(m.rival),
                                d.difference.mean, d.difference.low, d.difference.high, d.p_value,
                                m.corrected_p, d.win_rate, m.detectable);
-      out += fmt::format(",{},{},{:g},{:g}\n", s.pictures.size(),
+      out += fmt::format(",{},{},{:g},{:g}\n", s.images.size(),
                          row.timing.runs > 0 ? fmt::format("{:.6f}", row.timing.seconds) : "", row.forwards,
                          row.backwards);
     }
@@ -161,11 +161,11 @@ std::string per_image_csv(const Evaluation& e) {
   std::string out = "image,method,class";
   for (const auto& metric : s.metrics) out += "," + metric.name;
   out += "\n";
-  for (size_t i = 0; i < s.pictures.size(); ++i)
+  for (size_t i = 0; i < s.images.size(); ++i)
     for (const auto& row : s.rows) {
-      out += fmt::format("{},{},{}", csv_cell(s.pictures[i]), csv_cell(row.method), row.explained);
+      out += fmt::format("{},{},{}", csv_cell(s.images[i]), csv_cell(row.method), row.explained);
       for (const auto& metric : s.metrics)
-        out += fmt::format(",{:.7f}", row.metrics.at(metric.name).per_picture[i]);
+        out += fmt::format(",{:.7f}", row.metrics.at(metric.name).per_image[i]);
       out += "\n";
     }
   return out;
@@ -174,7 +174,7 @@ std::string per_image_csv(const Evaluation& e) {
 std::string curves_csv(const Evaluation& e) {
   const int steps = e.settings["protocol"]["steps"].get<int>();
   std::string out =
-      "method,class,reference,removed,top_probability,bottom_probability,top_recognised,bottom_recognised\n";
+      "method,class,reference,removed,top_probability,bottom_probability,top_recognized,bottom_recognized\n";
   for (const auto& row : e.summary.rows)
     for (const auto& [reference, c] : row.curves)
       for (size_t i = 0; i < c.top.size(); ++i)
@@ -187,14 +187,14 @@ std::string curves_csv(const Evaluation& e) {
 std::string table_markdown(const Evaluation& e) {
   const Summary& s = e.summary;
   std::string out =
-      fmt::format("`{}` on `{}`: {} of {} pictures, protocol `{}`, mean over {} ({}).\n",
+      fmt::format("`{}` on `{}`: {} of {} images, protocol `{}`, mean over {} ({}).\n",
                   e.settings["target"]["name"].get<std::string>(), e.settings["data"].get<std::string>(),
-                  s.pictures.size(), s.asked, e.settings["protocol"]["name"].get<std::string>(),
-                  fmt::join(s.references, ", "), "95 % bootstrap interval over pictures in brackets");
+                  s.images.size(), s.asked, e.settings["protocol"]["name"].get<std::string>(),
+                  fmt::join(s.references, ", "), "95 % bootstrap interval over images in brackets");
   for (const auto& explained : s.explained) {
     out += fmt::format("\n### Explaining the {}\n\n| method |", class_title(explained));
     for (const auto& metric : s.metrics) out += fmt::format(" {} {} |", metric.name, up_or_down(metric));
-    out += " time a picture | target passes |\n| --- |";
+    out += " time per image | target passes |\n| --- |";
     for (size_t i = 0; i < s.metrics.size(); ++i) out += " --- |";
     out += " --- | --- |\n";
     for (const auto* row : ranked_rows(s, explained)) {
@@ -230,7 +230,7 @@ std::string table_latex(const Evaluation& e) {
   std::string out;
   for (const auto& explained : s.explained) {
     out += "% " + class_title(explained) +
-           fmt::format(", {} pictures, protocol {}\n", s.pictures.size(),
+           fmt::format(", {} images, protocol {}\n", s.images.size(),
                        e.settings["protocol"]["name"].get<std::string>());
     out += "\\begin{tabular}{l" + std::string(s.metrics.size(), 'c') + "r}\n\\hline\nMethod";
     for (const auto& metric : s.metrics)

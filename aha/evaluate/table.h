@@ -9,14 +9,14 @@
 namespace aha {
 
 nlohmann::json results_json(const Evaluation& evaluation);
-std::string results_csv(const Evaluation& evaluation);    // one line a method, class and metric
-std::string per_image_csv(const Evaluation& evaluation);  // one line a picture, method and class
-std::string curves_csv(const Evaluation& evaluation);     // one line a method, class, reference and point
+std::string results_csv(const Evaluation& evaluation);    // one line per method, class and metric
+std::string per_image_csv(const Evaluation& evaluation);  // one line per image, method and class
+std::string curves_csv(const Evaluation& evaluation);     // one line per method, class, reference and point
 std::string table_markdown(const Evaluation& evaluation);
 std::string table_latex(const Evaluation& evaluation);
 
 // Best first by the last difference asked for, or else by the last metric: one order for tables, curves and
-// pictures.
+// images.
 std::vector<const MethodSummary*> ranked_rows(const Summary& summary, const std::string& explained);
 
 std::string up_or_down(const MetricRecord& metric);  // an arrow to where it is better

@@ -17,8 +17,8 @@ struct Decoded {
   int orientation = 1;  // EXIF's 1..8
 };
 
-// Input error for an empty picture, one beyond the limit, or one with a side above 2^20.
-void check_picture_size(int64_t width, int64_t height, std::string_view name, const ReadOptions& options);
+// Input error for an empty image, one beyond the limit, or one with a side above 2^20.
+void check_image_size(int64_t width, int64_t height, std::string_view name, const ReadOptions& options);
 
 inline uint8_t byte_at(Bytes bytes, size_t at) {
   return std::to_integer<uint8_t>(bytes[at]);

@@ -50,7 +50,7 @@ int orientation_from_exif(Bytes exif) {
 
 Image upright(Image image, int orientation) {
   if (orientation < 2 || orientation > 8) return image;
-  // An upright pixel (x, y) comes from (x, y), mirrored in either axis, of the transposed picture where the
+  // An upright pixel (x, y) comes from (x, y), mirrored in either axis, of the transposed image where the
   // sides change places.
   const bool transpose = orientation >= 5;
   const bool mirror_x = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;

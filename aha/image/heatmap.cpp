@@ -42,7 +42,7 @@ std::vector<uint8_t> levels_by_rank(std::span<const float> map) {
   return levels;
 }
 
-// Where an output position falls between two input centres.
+// Where an output position falls between two input centers.
 struct Between {
   int left, right;
   float share;  // of the right one
@@ -84,12 +84,11 @@ std::string short_number(float value) {
 
 Fields fields(HeatOptions& options) {
   return Fields()
-      .add("colours", options.colours,
-           "colour map: ember rises evenly in lightness, turbo and jet are rainbows")
-      .choices(colour_map_names())
-      .add("scale", options.scale, "spread the colours over the values or over their ranks")
+      .add("colors", options.colors, "color map: ember rises evenly in lightness, turbo and jet are rainbows")
+      .choices(color_map_names())
+      .add("scale", options.scale, "spread the colors over the values or over their ranks")
       .choices({"value", "rank"})
-      .add("opacity", options.opacity, "of the colours over the picture")
+      .add("opacity", options.opacity, "of the colors over the image")
       .range(0, 1);
 }
 
@@ -106,7 +105,7 @@ Image heat_image(std::span<const float> map, int width, int height, const HeatOp
   check_map(map, width, height);
   if (options.scale != "value" && options.scale != "rank")
     throw input_error("heat map: expected scale value or rank, found '{}'", printable(options.scale));
-  const ColourTable& table = colour_table(colour_map_from_text(options.colours));
+  const ColorTable& table = color_table(color_map_from_text(options.colors));
   const std::vector<uint8_t> levels = options.scale == "rank" ? levels_by_rank(map) : levels_by_value(map);
   Image image(width, height);
   for (size_t i = 0; i < levels.size(); ++i)
@@ -114,39 +113,39 @@ Image heat_image(std::span<const float> map, int width, int height, const HeatOp
   return image;
 }
 
-Image overlay(const Image& picture, std::span<const float> map, int width, int height,
+Image overlay(const Image& image, std::span<const float> map, int width, int height,
               const HeatOptions& options) {
   check_map(map, width, height);
-  if (picture.width < 1 || picture.height < 1)
-    throw input_error("overlay: expected a picture with pixels, found none");
+  if (image.width < 1 || image.height < 1)
+    throw input_error("overlay: expected an image with pixels, found none");
   if (!(options.opacity >= 0 && options.opacity <= 1))
     throw input_error("overlay: expected an opacity in 0..1, found {}", options.opacity);
   heat_range(map);  // before interpolation: the message names the index in the caller's map
-  const bool same = width == picture.width && height == picture.height;
+  const bool same = width == image.width && height == image.height;
   Image result = same ? heat_image(map, width, height, options)
-                      : heat_image(interpolated(map, width, height, picture.width, picture.height),
-                                   picture.width, picture.height, options);
+                      : heat_image(interpolated(map, width, height, image.width, image.height), image.width,
+                                   image.height, options);
   const auto opacity = static_cast<int>(std::lround(options.opacity * 256));
   for (size_t i = 0; i < result.rgb.size(); ++i)
     result.rgb[i] =
-        static_cast<uint8_t>((result.rgb[i] * opacity + picture.rgb[i] * (256 - opacity) + 128) >> 8);
+        static_cast<uint8_t>((result.rgb[i] * opacity + image.rgb[i] * (256 - opacity) + 128) >> 8);
   return result;
 }
 
-Image with_legend(const Image& picture, HeatRange range, const HeatOptions& options) {
-  if (picture.width < 1 || picture.height < 1)
-    throw input_error("legend: expected a picture with pixels, found none");
-  const ColourTable& table = colour_table(colour_map_from_text(options.colours));
+Image with_legend(const Image& image, HeatRange range, const HeatOptions& options) {
+  if (image.width < 1 || image.height < 1)
+    throw input_error("legend: expected an image with pixels, found none");
+  const ColorTable& table = color_table(color_map_from_text(options.colors));
   const std::string low = short_number(range.low), high = short_number(range.high);
-  const int scale = std::max(1, picture.width / 250);
+  const int scale = std::max(1, image.width / 250);
   const int margin = 2 * scale, bar = 6 * scale, text = kCellHeight * scale;
-  Image result(picture.width, picture.height + margin + bar + margin + text);
-  std::copy(picture.rgb.begin(), picture.rgb.end(), result.rgb.begin());
-  for (int y = picture.height + margin; y < picture.height + margin + bar; ++y)
+  Image result(image.width, image.height + margin + bar + margin + text);
+  std::copy(image.rgb.begin(), image.rgb.end(), result.rgb.begin());
+  for (int y = image.height + margin; y < image.height + margin + bar; ++y)
     for (int x = 0; x < result.width; ++x)
       std::memcpy(result.row(y) + static_cast<size_t>(x) * 3,
                   table[static_cast<size_t>(x) * 255 / std::max(1, result.width - 1)].data(), 3);
-  const int line = picture.height + margin + bar + margin;
+  const int line = image.height + margin + bar + margin;
   draw_text(result, 0, line, low, {scale});
   const int right = result.width - text_width(high, scale);
   if (right >= text_width(low, scale)) draw_text(result, right, line, high, {scale});

@@ -14,79 +14,79 @@ namespace {
 
 using testing::HasSubstr;
 
-Colour pixel(const Image& image, int x, int y) {
+Color pixel(const Image& image, int x, int y) {
   const uint8_t* at = image.row(y) + static_cast<size_t>(x) * 3;
   return {at[0], at[1], at[2]};
 }
 
 // Relative luminance of sRGB (Rec. 709 weights on linear light).
-double luminance(const Colour& colour) {
+double luminance(const Color& color) {
   const auto linear = [](double x) { return x <= 0.04045 ? x / 12.92 : std::pow((x + 0.055) / 1.055, 2.4); };
-  return 0.2126 * linear(colour[0] / 255.0) + 0.7152 * linear(colour[1] / 255.0) +
-         0.0722 * linear(colour[2] / 255.0);
+  return 0.2126 * linear(color[0] / 255.0) + 0.7152 * linear(color[1] / 255.0) +
+         0.0722 * linear(color[2] / 255.0);
 }
 
 // CIE L*, 0..100.
-double lightness(const Colour& colour) {
-  const double y = luminance(colour);
+double lightness(const Color& color) {
+  const double y = luminance(color);
   return y > 216.0 / 24389 ? 116 * std::cbrt(y) - 16 : y * 24389 / 27;
 }
 
-TEST(Colours, EmberRisesInLightnessEverywhere) {
-  const ColourTable& table = colour_table(ColourMap::kEmber);
+TEST(Colors, EmberRisesInLightnessEverywhere) {
+  const ColorTable& table = color_table(ColorMap::kEmber);
   for (int i = 4; i < 256; ++i) EXPECT_GT(luminance(table[i]), luminance(table[i - 4])) << i;
   EXPECT_LT(lightness(table[0]), 10);
   EXPECT_GT(lightness(table[255]), 90);
 }
 
-TEST(Colours, EmberHasNoJumps) {
+TEST(Colors, EmberHasNoJumps) {
   // Evenly spread, a channel moves by 1 a step; where hue meets the border of what a screen shows it moves
   // faster, and 8 of 255 is still no edge.
-  const ColourTable& table = colour_table(ColourMap::kEmber);
+  const ColorTable& table = color_table(ColorMap::kEmber);
   for (int i = 1; i < 256; ++i)
     for (int c = 0; c < 3; ++c) EXPECT_LE(std::abs(table[i][c] - table[i - 1][c]), 8) << i;
 }
 
-TEST(Colours, JetAndGreyAreWhatTheyAlwaysWere) {
-  EXPECT_EQ(colour_table(ColourMap::kJet)[0], (Colour{0, 0, 128}));
-  EXPECT_EQ(colour_table(ColourMap::kJet)[255], (Colour{128, 0, 0}));
+TEST(Colors, JetAndGrayAreWhatTheyAlwaysWere) {
+  EXPECT_EQ(color_table(ColorMap::kJet)[0], (Color{0, 0, 128}));
+  EXPECT_EQ(color_table(ColorMap::kJet)[255], (Color{128, 0, 0}));
   for (int i = 0; i < 256; ++i)
-    EXPECT_EQ(colour_table(ColourMap::kGrey)[i], (Colour{uint8_t(i), uint8_t(i), uint8_t(i)}));
+    EXPECT_EQ(color_table(ColorMap::kGray)[i], (Color{uint8_t(i), uint8_t(i), uint8_t(i)}));
 }
 
-TEST(Colours, TurboGoesFromBlueOverGreenToRed) {
-  const ColourTable& table = colour_table(ColourMap::kTurbo);
+TEST(Colors, TurboGoesFromBlueOverGreenToRed) {
+  const ColorTable& table = color_table(ColorMap::kTurbo);
   const auto strongest = [&](int i) { return std::ranges::max_element(table[i]) - table[i].begin(); };
   EXPECT_EQ(strongest(40), 2);
   EXPECT_EQ(strongest(128), 1);
   EXPECT_EQ(strongest(230), 0);
 }
 
-TEST(Colours, AnUnknownNameIsRefusedWithTheKnownOnes) {
+TEST(Colors, AnUnknownNameIsRefusedWithTheKnownOnes) {
   try {
-    colour_map_from_text("viridis");
+    color_map_from_text("viridis");
     FAIL();
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("ember"));
   }
 }
 
-TEST(Heatmap, LowestAndHighestGetTheEndsOfTheColours) {
+TEST(Heatmap, LowestAndHighestGetTheEndsOfTheColors) {
   const std::vector<float> map = {-3, 5, 1, 0};
   const Image image = heat_image(map, 2, 2);
-  const ColourTable& table = colour_table(ColourMap::kEmber);
+  const ColorTable& table = color_table(ColorMap::kEmber);
   EXPECT_EQ(pixel(image, 0, 0), table[0]);
   EXPECT_EQ(pixel(image, 1, 0), table[255]);
   EXPECT_EQ(pixel(image, 0, 1), table[128]);
 }
 
-TEST(Heatmap, AConstantMapIsOneColour) {
+TEST(Heatmap, AConstantMapIsOneColor) {
   const std::vector<float> map(6, 2.5f);
   for (const char* scale : {"value", "rank"}) {
     HeatOptions options;
     options.scale = scale;
     const Image image = heat_image(map, 3, 2, options);
-    EXPECT_EQ(pixel(image, 0, 0), colour_table(ColourMap::kEmber)[128]);
+    EXPECT_EQ(pixel(image, 0, 0), color_table(ColorMap::kEmber)[128]);
     EXPECT_EQ(pixel(image, 2, 1), pixel(image, 0, 0));
   }
 }
@@ -94,7 +94,7 @@ TEST(Heatmap, AConstantMapIsOneColour) {
 TEST(Heatmap, RanksIgnoreHowFarValuesAreApart) {
   HeatOptions options;
   options.scale = "rank";
-  options.colours = "grey";
+  options.colors = "gray";
   const std::vector<float> map = {0, 1e-6f, 1e9f, -7, 1e-6f};
   const Image image = heat_image(map, 5, 1, options);
   EXPECT_EQ(pixel(image, 3, 0)[0], 0);
@@ -106,10 +106,10 @@ TEST(Heatmap, RanksIgnoreHowFarValuesAreApart) {
 
 TEST(Heatmap, ExtremeFiniteValuesDoNotOverflow) {
   const float most = std::numeric_limits<float>::max();
-  HeatOptions grey;
-  grey.colours = "grey";
+  HeatOptions gray;
+  gray.colors = "gray";
   const std::vector<float> map = {-most, 0, most};
-  EXPECT_EQ(pixel(heat_image(map, 3, 1, grey), 1, 0)[0], 128);
+  EXPECT_EQ(pixel(heat_image(map, 3, 1, gray), 1, 0)[0], 128);
 }
 
 TEST(Heatmap, NonFiniteValuesAndWrongSizesAreRefused) {
@@ -121,24 +121,24 @@ TEST(Heatmap, NonFiniteValuesAndWrongSizesAreRefused) {
   EXPECT_THROW(overlay(Image(), endless, 2, 1), Error);
 }
 
-TEST(Overlay, OpacityRunsFromThePictureToTheColours) {
-  Image picture(2, 1);
-  picture.rgb = {10, 20, 30, 200, 100, 50};
+TEST(Overlay, OpacityRunsFromTheImageToTheColors) {
+  Image image(2, 1);
+  image.rgb = {10, 20, 30, 200, 100, 50};
   const std::vector<float> map = {0, 1};
   HeatOptions options;
   options.opacity = 0;
-  EXPECT_EQ(overlay(picture, map, 2, 1, options).rgb, picture.rgb);
+  EXPECT_EQ(overlay(image, map, 2, 1, options).rgb, image.rgb);
   options.opacity = 1;
-  EXPECT_EQ(overlay(picture, map, 2, 1, options).rgb, heat_image(map, 2, 1, options).rgb);
+  EXPECT_EQ(overlay(image, map, 2, 1, options).rgb, heat_image(map, 2, 1, options).rgb);
   options.opacity = 0.5;
-  options.colours = "grey";
-  EXPECT_EQ(overlay(picture, map, 2, 1, options).rgb, (std::vector<uint8_t>{5, 10, 15, 228, 178, 153}));
+  options.colors = "gray";
+  EXPECT_EQ(overlay(image, map, 2, 1, options).rgb, (std::vector<uint8_t>{5, 10, 15, 228, 178, 153}));
 }
 
-TEST(Overlay, ACoarseMapIsInterpolatedBetweenPixelCentres) {
+TEST(Overlay, ACoarseMapIsInterpolatedBetweenPixelCenters) {
   HeatOptions options;
   options.opacity = 1;
-  options.colours = "grey";
+  options.colors = "gray";
   const std::vector<float> map = {0, 1};
   const Image result = overlay(Image(4, 1), map, 2, 1, options);
   EXPECT_EQ(pixel(result, 0, 0)[0], 0);
@@ -147,15 +147,15 @@ TEST(Overlay, ACoarseMapIsInterpolatedBetweenPixelCentres) {
   EXPECT_EQ(pixel(result, 3, 0)[0], 255);
 }
 
-TEST(Legend, KeepsThePictureAndShowsTheColoursBelow) {
-  Image picture(100, 10);
-  std::fill(picture.rgb.begin(), picture.rgb.end(), uint8_t{77});
-  const Image result = with_legend(picture, {-1, 2.5f});
+TEST(Legend, KeepsTheImageAndShowsTheColorsBelow) {
+  Image image(100, 10);
+  std::fill(image.rgb.begin(), image.rgb.end(), uint8_t{77});
+  const Image result = with_legend(image, {-1, 2.5f});
   ASSERT_EQ(result.width, 100);
   ASSERT_GT(result.height, 10);
-  EXPECT_TRUE(std::equal(picture.rgb.begin(), picture.rgb.end(), result.rgb.begin()));
-  EXPECT_EQ(pixel(result, 0, 13), colour_table(ColourMap::kEmber)[0]);
-  EXPECT_EQ(pixel(result, 99, 13), colour_table(ColourMap::kEmber)[255]);
+  EXPECT_TRUE(std::equal(image.rgb.begin(), image.rgb.end(), result.rgb.begin()));
+  EXPECT_EQ(pixel(result, 0, 13), color_table(ColorMap::kEmber)[0]);
+  EXPECT_EQ(pixel(result, 99, 13), color_table(ColorMap::kEmber)[255]);
   EXPECT_NO_THROW(with_legend(Image(1, 1), {0, 1}));
 }
 
@@ -167,7 +167,7 @@ TEST(Text, DrawsDotsInsideTheCellOnly) {
   EXPECT_EQ(lit, 5);
 }
 
-TEST(Text, OutsideThePictureNothingIsTouched) {
+TEST(Text, OutsideTheImageNothingIsTouched) {
   Image image(3, 3);
   for (const int place :
        {-1000000, -5, 2, 1000000, std::numeric_limits<int>::max(), std::numeric_limits<int>::min()})
@@ -177,10 +177,10 @@ TEST(Text, OutsideThePictureNothingIsTouched) {
 
 TEST(HeatOptions, FieldsRefuseWhatIsNotOffered) {
   HeatOptions options;
-  set_all_from_spec(fields(options), "colours=jet:opacity=0.25", "--heat");
-  EXPECT_EQ(options.colours, "jet");
+  set_all_from_spec(fields(options), "colors=jet:opacity=0.25", "--heat");
+  EXPECT_EQ(options.colors, "jet");
   EXPECT_EQ(options.opacity, 0.25);
-  EXPECT_THROW(set_all_from_spec(fields(options), "colours=pink", "--heat"), Error);
+  EXPECT_THROW(set_all_from_spec(fields(options), "colors=pink", "--heat"), Error);
   EXPECT_THROW(set_all_from_spec(fields(options), "opacity=2", "--heat"), Error);
 }
 

@@ -1,4 +1,4 @@
-// Pixels: 8-bit RGB, row-major, interleaved. Every picture a user gives becomes one of these.
+// Pixels: 8-bit RGB, row-major, interleaved. Every image a user gives becomes one of these.
 #pragma once
 
 #include <cstdint>

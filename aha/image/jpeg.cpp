@@ -121,8 +121,8 @@ void rgb_from_inverted_cmyk(const uint8_t* cmyk, int width, uint8_t* rgb) {
     for (int c = 0; c < 3; ++c) rgb[c] = static_cast<uint8_t>(cmyk[3] - scaled(255 - cmyk[c], cmyk[3]));
 }
 
-void rgb_from_grey(const uint8_t* grey, int width, uint8_t* rgb) {
-  for (int x = 0; x < width; ++x, rgb += 3) rgb[0] = rgb[1] = rgb[2] = grey[x];
+void rgb_from_gray(const uint8_t* gray, int width, uint8_t* rgb) {
+  for (int x = 0; x < width; ++x, rgb += 3) rgb[0] = rgb[1] = rgb[2] = gray[x];
 }
 
 }  // namespace
@@ -138,12 +138,12 @@ Decoded decode_jpeg(Bytes bytes, std::string_view name, const ReadOptions& optio
   };
   if (!decoder.read_header()) throw refused();
   const auto& info = decoder.info();
-  check_picture_size(info.image_width, info.image_height, name, options);
+  check_image_size(info.image_width, info.image_height, name, options);
   const int components = info.num_components;
   if (components != 1 && components != 3 && components != 4)
-    throw input_error("{}: expected 1, 3 or 4 colour components, found {}", printable(name, 300), components);
+    throw input_error("{}: expected 1, 3 or 4 color components, found {}", printable(name, 300), components);
   // Huffman coding spends at least one bit on a block of 64 pixels: a file below that does not hold its
-  // picture, and no memory is taken for it.
+  // image, and no memory is taken for it.
   const uint64_t least_bytes = uint64_t{info.image_width} * info.image_height / 512;
   if (!info.arith_code && bytes.size() < least_bytes)
     throw input_error("{}: expected compressed data for {} x {} pixels, found {} bytes", printable(name, 300),
@@ -156,7 +156,7 @@ Decoded decode_jpeg(Bytes bytes, std::string_view name, const ReadOptions& optio
   std::vector<uint8_t> row(components == 3 ? 0 : static_cast<size_t>(image.width) * components);
   for (int y = 0; y < image.height; ++y) {
     if (!decoder.read_row(components == 3 ? image.row(y) : row.data())) throw refused();
-    if (components == 1) rgb_from_grey(row.data(), image.width, image.row(y));
+    if (components == 1) rgb_from_gray(row.data(), image.width, image.row(y));
     if (components == 4) rgb_from_inverted_cmyk(row.data(), image.width, image.row(y));
   }
   return decoded;

@@ -40,7 +40,7 @@ void for_each_chunk(Bytes bytes, const Visit& visit) {
 
 using Palette = std::array<std::array<uint8_t, 3>, 256>;
 
-// Entries that the file does not give are greys, as in Pillow.
+// Entries that the file does not give are grays, as in Pillow.
 Palette palette_of(spng_ctx* context) {
   Palette palette;
   for (int i = 0; i < 256; ++i) palette[i].fill(static_cast<uint8_t>(i));
@@ -77,12 +77,12 @@ void rgb_from_stored(const uint8_t* row, int width, const spng_ihdr& header, con
       for (int x = 0; x < width; ++x, rgb += 3)
         std::memcpy(rgb, palette[packed_sample(row, x, depth)].data(), 3);
       return;
-    default:  // grey
+    default:  // gray
       for (int x = 0; x < width; ++x, rgb += 3) {
-        // 16-bit grey is an integer picture to Pillow, and its conversion clips where it does not scale.
-        const int grey = depth == 16 ? (row[2 * x] != 0 ? 255 : row[2 * x + 1])
+        // 16-bit gray is an integer image to Pillow, and its conversion clips where it does not scale.
+        const int gray = depth == 16 ? (row[2 * x] != 0 ? 255 : row[2 * x + 1])
                                      : packed_sample(row, x, depth) * 255 / ((1 << depth) - 1);
-        rgb[0] = rgb[1] = rgb[2] = static_cast<uint8_t>(grey);
+        rgb[0] = rgb[1] = rgb[2] = static_cast<uint8_t>(gray);
       }
   }
 }
@@ -100,13 +100,13 @@ Decoded decode_png(Bytes bytes, std::string_view name, const ReadOptions& option
   };
   const SpngContext context(spng_ctx_new(0), spng_ctx_free);
   if (!context) throw std::bad_alloc();
-  // Text and colour profiles are never looked at; a compressed one must not grow in memory.
+  // Text and color profiles are never looked at; a compressed one must not grow in memory.
   constexpr size_t kMostChunkBytes = size_t{64} << 20;
   check(spng_set_chunk_limits(context.get(), kMostChunkBytes, kMostChunkBytes));
   check(spng_set_png_buffer(context.get(), bytes.data(), bytes.size()));
   spng_ihdr header{};
   check(spng_get_ihdr(context.get(), &header));
-  check_picture_size(header.width, header.height, name, options);
+  check_image_size(header.width, header.height, name, options);
 
   Decoded decoded;
   size_t data_bytes = 0;
@@ -116,7 +116,7 @@ Decoded decode_png(Bytes bytes, std::string_view name, const ReadOptions& option
   });
   size_t stored_bytes = 0;
   check(spng_decoded_image_size(context.get(), SPNG_FMT_RAW, &stored_bytes));
-  // Deflate shrinks to 1/1032 at best: a file below that does not hold its picture, and no memory is taken
+  // Deflate shrinks to 1/1032 at best: a file below that does not hold its image, and no memory is taken
   // for it.
   if (stored_bytes / 1032 > data_bytes)
     throw input_error("{}: expected compressed data for {} x {} pixels, found {} bytes", printable(name, 300),

@@ -1,4 +1,4 @@
-// PNG through libspng: every colour type and depth is read as Pillow reads it, 8-bit RGB is written.
+// PNG through libspng: every color type and depth is read as Pillow reads it, 8-bit RGB is written.
 #pragma once
 
 #include <string>

@@ -12,7 +12,7 @@ namespace aha {
 namespace {
 
 struct Codec {
-  bool (*recognises)(Bytes);
+  bool (*recognizes)(Bytes);
   Decoded (*decode)(Bytes, std::string_view name, const ReadOptions&);
 };
 
@@ -37,12 +37,12 @@ std::string description(Bytes bytes) {
 
 Fields fields(ReadOptions& options) {
   return Fields()
-      .add("max-megapixels", options.max_megapixels, "refuse pictures with more million pixels than this")
+      .add("max-megapixels", options.max_megapixels, "refuse images with more million pixels than this")
       .range(0.0001, 1000)
       .add("apply-orientation", options.apply_orientation, "turn and mirror as the EXIF orientation says");
 }
 
-void check_picture_size(int64_t width, int64_t height, std::string_view name, const ReadOptions& options) {
+void check_image_size(int64_t width, int64_t height, std::string_view name, const ReadOptions& options) {
   constexpr int64_t kLongestSide = int64_t{1} << 20;
   if (width < 1 || height < 1)
     throw input_error("{}: expected at least one pixel, found {} x {}", printable(name, 300), width, height);
@@ -57,12 +57,12 @@ void check_picture_size(int64_t width, int64_t height, std::string_view name, co
 
 Image image_from_bytes(Bytes bytes, std::string_view name, const ReadOptions& options) {
   for (const Codec& codec : kCodecs) {
-    if (!codec.recognises(bytes)) continue;
+    if (!codec.recognizes(bytes)) continue;
     Decoded decoded = codec.decode(bytes, name, options);
     return options.apply_orientation ? upright(std::move(decoded.image), decoded.orientation)
                                      : std::move(decoded.image);
   }
-  throw input_error("{}: expected a JPEG, PNG or WebP picture, found {}", printable(name, 300),
+  throw input_error("{}: expected a JPEG, PNG or WebP image, found {}", printable(name, 300),
                     description(bytes));
 }
 

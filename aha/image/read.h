@@ -1,9 +1,9 @@
-// Pictures from files: JPEG, PNG and WebP, recognised by their content, never by their name.
+// Images from files: JPEG, PNG and WebP, recognized by their content, never by their name.
 //
 // The pixels are those of Pillow 9.4's ImageOps.exif_transpose(Image.open(f)).convert("RGB"), bit for bit: no
-// colour management, grey is replicated, alpha is dropped, CMYK is taken as Adobe writes it (inverted),
-// 16-bit colour keeps its high byte, 16-bit grey saturates at 255 (Pillow's own rule), an animation gives its
-// first frame. A file that ends too early is an error, not a half-grey picture. Sizes are checked from the
+// color management, gray is replicated, alpha is dropped, CMYK is taken as Adobe writes it (inverted),
+// 16-bit color keeps its high byte, 16-bit gray saturates at 255 (Pillow's own rule), an animation gives its
+// first frame. A file that ends too early is an error, not a half-gray image. Sizes are checked from the
 // headers, before memory is taken.
 #pragma once
 
@@ -18,7 +18,7 @@
 namespace aha {
 
 struct ReadOptions {
-  double max_megapixels = 100;    // larger pictures are refused: a few bytes can claim gigapixels
+  double max_megapixels = 100;    // larger images are refused: a few bytes can claim gigapixels
   bool apply_orientation = true;  // turn and mirror as the EXIF tag says
 };
 Fields fields(ReadOptions& options);

@@ -17,7 +17,7 @@ namespace aha {
 namespace {
 
 using test_files::jpeg_of;
-using test_files::picture;
+using test_files::test_image;
 using test_files::webp_of;
 using testing::HasSubstr;
 
@@ -42,12 +42,12 @@ struct Sample {
 };
 
 std::vector<Sample> samples() {
-  const Image image = picture(40, 30);
-  const std::vector<uint8_t> ink(40 * 30 * 4, 90), grey(40 * 30, 120);
+  const Image image = test_image(40, 30);
+  const std::vector<uint8_t> ink(40 * 30 * 4, 90), gray(40 * 30, 120);
   return {{"PNG", png_bytes(image)},
           {"JPEG", jpeg_of(40, 30, 3, image.rgb)},
           {"progressive JPEG", jpeg_of(40, 30, 3, image.rgb, "", true)},
-          {"grey JPEG", jpeg_of(40, 30, 1, grey)},
+          {"gray JPEG", jpeg_of(40, 30, 1, gray)},
           {"CMYK JPEG", jpeg_of(40, 30, 4, ink)},
           {"WebP", webp_of(image, false)},
           {"lossless WebP", webp_of(image, true)}};
@@ -55,7 +55,7 @@ std::vector<Sample> samples() {
 
 // A PNG's frame with any header, its checksums right.
 std::string png_claiming(uint32_t width, uint32_t height) {
-  const std::string whole = png_bytes(picture(3, 2));
+  const std::string whole = png_bytes(test_image(3, 2));
   std::string file = whole;
   for (int i = 0; i < 4; ++i) {
     file[16 + i] = static_cast<char>(width >> (24 - 8 * i) & 255);
@@ -72,21 +72,21 @@ std::string png_claiming(uint32_t width, uint32_t height) {
 }
 
 TEST(Read, LosslessFormatsGiveThePixelsBack) {
-  const Image image = picture(41, 29);
+  const Image image = test_image(41, 29);
   EXPECT_EQ(decoded(png_bytes(image)).rgb, image.rgb);
   EXPECT_EQ(decoded(webp_of(image, true)).rgb, image.rgb);
 }
 
 TEST(Read, TheNameOfAFileDoesNotMatter) {
-  const Image image = picture(8, 5);
+  const Image image = test_image(8, 5);
   const std::string path = testing::TempDir() + "really_a_png.jpg";
   write_png(path, image);
   EXPECT_EQ(read_image(path).rgb, image.rgb);
 }
 
-TEST(Read, GreyIsReplicatedAndInvertedInkBecomesLight) {
-  const Image grey = decoded(jpeg_of(16, 16, 1, std::vector<uint8_t>(256, 120)));
-  for (const uint8_t value : grey.rgb) ASSERT_EQ(value, 120);
+TEST(Read, GrayIsReplicatedAndInvertedInkBecomesLight) {
+  const Image gray = decoded(jpeg_of(16, 16, 1, std::vector<uint8_t>(256, 120)));
+  for (const uint8_t value : gray.rgb) ASSERT_EQ(value, 120);
   // Stored 255 - ink: cyan ink 55, no magenta, yellow ink 255, black ink 51.
   std::vector<uint8_t> stored;
   for (int i = 0; i < 256; ++i) stored.insert(stored.end(), {200, 255, 0, 204});
@@ -98,7 +98,7 @@ TEST(Read, GreyIsReplicatedAndInvertedInkBecomesLight) {
 
 TEST(Read, OrientationIsAppliedUnlessUnwanted) {
   const std::string exif("Exif\0\0MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0", 32);
-  const std::string file = jpeg_of(20, 10, 3, picture(20, 10).rgb, exif);
+  const std::string file = jpeg_of(20, 10, 3, test_image(20, 10).rgb, exif);
   const Image turned = decoded(file), stored = decoded(file, {.apply_orientation = false});
   EXPECT_EQ(turned.width, 10);
   EXPECT_EQ(turned.height, 20);
@@ -135,7 +135,7 @@ TEST(Read, OtherContentIsNamedInTheRefusal) {
   EXPECT_THROW(read_image(testing::TempDir() + "not there"), Error);
 }
 
-TEST(Read, PicturesBeyondTheLimitAreRefusedByTheirHeader) {
+TEST(Read, ImagesBeyondTheLimitAreRefusedByTheirHeader) {
   EXPECT_THAT(refusal(png_claiming(50000, 50000)), HasSubstr("2500.0"));
   EXPECT_THAT(refusal(png_claiming(2000000, 1)), HasSubstr("sides"));
   EXPECT_NE(refusal(png_claiming(0, 5)), "");
@@ -147,7 +147,7 @@ TEST(Read, PicturesBeyondTheLimitAreRefusedByTheirHeader) {
 
 TEST(Read, ATinyFileThatClaimsManyPixelsTakesNoMemoryForThem) {
   EXPECT_THAT(refusal(png_claiming(9000, 9000)), HasSubstr("expected compressed data for 9000 x 9000"));
-  std::string jpeg = jpeg_of(40, 30, 3, picture(40, 30).rgb);
+  std::string jpeg = jpeg_of(40, 30, 3, test_image(40, 30).rgb);
   const size_t frame = jpeg.find("\xFF\xC0");  // then length, precision, height, width
   ASSERT_NE(frame, std::string::npos);
   for (const size_t side : {frame + 5, frame + 7}) {
@@ -157,7 +157,7 @@ TEST(Read, ATinyFileThatClaimsManyPixelsTakesNoMemoryForThem) {
   EXPECT_THAT(refusal(jpeg), HasSubstr("expected compressed data for 9000 x 9000"));
 }
 
-TEST(Read, AFlatPictureMayBeVerySmall) {
+TEST(Read, AFlatImageMayBeVerySmall) {
   const Image flat(3000, 2000);
   EXPECT_EQ(refusal(png_bytes(flat)), "");
   EXPECT_EQ(refusal(webp_of(flat, true)), "");
@@ -184,11 +184,11 @@ TEST(Png, WritingReplacesAndNeverLeavesAPart) {
   const std::string folder = testing::TempDir() + "png_writing";
   std::filesystem::remove_all(folder);
   make_directories(folder);
-  write_png(folder + "/a.png", picture(5, 5));
-  write_png(folder + "/a.png", picture(6, 4));
+  write_png(folder + "/a.png", test_image(5, 5));
+  write_png(folder + "/a.png", test_image(6, 4));
   EXPECT_EQ(read_image(folder + "/a.png").width, 6);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
-  EXPECT_THROW(write_png(folder + "/missing/a.png", picture(5, 5)), Error);
+  EXPECT_THROW(write_png(folder + "/missing/a.png", test_image(5, 5)), Error);
   EXPECT_THROW(png_bytes(Image()), Error);
 }
 

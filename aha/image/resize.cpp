@@ -39,13 +39,13 @@ TapTable taps_for(int in, int out, Filter filter) {
   taps.low.resize(taps.weight.size());
   std::vector<double> row(most);
   for (int x = 0; x < out; ++x) {
-    const double centre = (x + 0.5) * scale;
-    const int first = std::max(0, static_cast<int>(centre - support + 0.5));
-    const int count = std::min(in, static_cast<int>(centre + support + 0.5)) - first;
+    const double center = (x + 0.5) * scale;
+    const int first = std::max(0, static_cast<int>(center - support + 0.5));
+    const int count = std::min(in, static_cast<int>(center + support + 0.5)) - first;
     double sum = 0;
     for (int t = 0; t < count; ++t) {
       // The reciprocal, not the quotient: Pillow multiplies, and the last bit of a weight can depend on it.
-      const double offset = (t + first - centre + 0.5) * (1.0 / stretch);
+      const double offset = (t + first - center + 0.5) * (1.0 / stretch);
       sum += row[t] = bicubic ? cubic(offset) : triangle(offset);
     }
     taps.first[x] = first;
@@ -119,7 +119,7 @@ void check_sizes(const Image& image, int64_t width, int64_t height) {
     throw input_error("resize: expected at most {} pixels, found {} x {}", kMostPixels, width, height);
 }
 
-// n / 2 for n >= 0, halves to the even neighbour as Python's round().
+// n / 2 for n >= 0, halves to the even neighbor as Python's round().
 int half_of(int n) {
   return n / 2 + (n % 4 == 3 ? 1 : 0);
 }
@@ -149,7 +149,7 @@ Image resized_short_side(const Image& image, int size, Filter filter) {
                                      : resized(image, static_cast<int>(other), size, filter);
 }
 
-Image centre_cropped(const Image& image, int size) {
+Image center_cropped(const Image& image, int size) {
   check_sizes(image, size, size);
   // Padding puts the smaller half before: (size - side) / 2 rounded down, as torchvision does; then nothing
   // is left to crop on that axis.

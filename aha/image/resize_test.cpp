@@ -105,11 +105,11 @@ TEST(Resize, ShortSideTruncatesTheLongOneAsTorchvision) {
   EXPECT_EQ(size(256, 300, 256), std::pair(256, 300));
 }
 
-TEST(Resize, CentreCropRoundsHalvesToEvenAndPadsWithBlack) {
+TEST(Resize, CenterCropRoundsHalvesToEvenAndPadsWithBlack) {
   const auto first_red = [](int width) {  // the column of the source that is first in a crop to 224
     Image image(width, 224);
     for (int x = 0; x < width; ++x) image.row(0)[x * 3] = static_cast<uint8_t>(x);
-    return static_cast<int>(centre_cropped(image, 224).rgb[0]);
+    return static_cast<int>(center_cropped(image, 224).rgb[0]);
   };
   EXPECT_EQ(first_red(341), 58);  // 58.5
   EXPECT_EQ(first_red(309), 42);  // 42.5
@@ -117,7 +117,7 @@ TEST(Resize, CentreCropRoundsHalvesToEvenAndPadsWithBlack) {
   EXPECT_EQ(first_red(342), 59);
   Image small(1, 2);
   std::fill(small.rgb.begin(), small.rgb.end(), uint8_t{9});
-  const Image padded = centre_cropped(small, 4);
+  const Image padded = center_cropped(small, 4);
   for (int y = 0; y < 4; ++y)
     for (int x = 0; x < 4; ++x)
       EXPECT_EQ(padded.row(y)[x * 3], x == 1 && (y == 1 || y == 2) ? 9 : 0) << x << "," << y;
@@ -129,7 +129,7 @@ TEST(Resize, SizesThatCannotBeAreRefused) {
   EXPECT_THROW(resized(Image(), 5, 5, Filter::kBicubic), Error);
   EXPECT_THROW(resized(Image(3, 3), 1 << 30, 1 << 30, Filter::kBilinear), Error);
   EXPECT_THROW(resized_short_side(Image(1, 60000), 60000, Filter::kBilinear), Error);
-  EXPECT_THROW(centre_cropped(Image(3, 3), 0), Error);
+  EXPECT_THROW(center_cropped(Image(3, 3), 0), Error);
 }
 
 }  // namespace

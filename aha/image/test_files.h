@@ -1,4 +1,4 @@
-// Pictures and arrays as files made on the spot, for tests and as seeds of fuzzers.
+// Images and arrays as files made on the spot, for tests and as seeds of fuzzers.
 #pragma once
 
 #include <webp/encode.h>
@@ -16,7 +16,7 @@
 
 namespace aha::test_files {
 
-inline Image picture(int width, int height) {
+inline Image test_image(int width, int height) {
   Image image(width, height);
   Rng rng(5);
   for (int y = 0; y < height; ++y)
@@ -24,7 +24,7 @@ inline Image picture(int width, int height) {
   return image;
 }
 
-// libjpeg in the other direction: components 1 (grey), 3 or 4 (CMYK), with an APP1 block where given.
+// libjpeg in the other direction: components 1 (gray), 3 or 4 (CMYK), with an APP1 block where given.
 inline std::string jpeg_of(int width, int height, int components, const std::vector<uint8_t>& samples,
                            const std::string& exif = "", bool progressive = false) {
   jpeg_compress_struct info{};

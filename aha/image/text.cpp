@@ -106,10 +106,10 @@ constexpr uint8_t kGlyphs[95][kGlyphHeight] = {
     {0x00, 0x00, 0x08, 0x15, 0x02, 0x00, 0x00, 0x00},  // ~
 };
 
-void fill(Image& image, int64_t x, int64_t y, int side, Colour colour) {
+void fill(Image& image, int64_t x, int64_t y, int side, Color color) {
   for (int64_t j = std::max<int64_t>(y, 0); j < std::min<int64_t>(y + side, image.height); ++j)
     for (int64_t i = std::max<int64_t>(x, 0); i < std::min<int64_t>(x + side, image.width); ++i)
-      std::copy(colour.begin(), colour.end(), image.row(static_cast<int>(j)) + i * 3);
+      std::copy(color.begin(), color.end(), image.row(static_cast<int>(j)) + i * 3);
 }
 
 }  // namespace
@@ -122,7 +122,7 @@ void draw_text(Image& image, int x, int y, std::string_view text, const TextOpti
     for (int row = 0; row < kGlyphHeight; ++row)
       for (int column = 0; column < kGlyphWidth; ++column)
         if (glyph[row] >> (kGlyphWidth - 1 - column) & 1)
-          fill(image, left + column * scale, int64_t{y} + row * scale, scale, options.colour);
+          fill(image, left + column * scale, int64_t{y} + row * scale, scale, options.color);
     left += kCellWidth * scale;
   }
 }

@@ -1,4 +1,4 @@
-// Small labels on pictures: a built-in font of 5 x 8 dots in cells of 6 x 9, printable ASCII; nothing has to
+// Small labels on images: a built-in font of 5 x 8 dots in cells of 6 x 9, printable ASCII; nothing has to
 // be installed.
 #pragma once
 
@@ -10,16 +10,16 @@
 
 namespace aha {
 
-using Colour = std::array<uint8_t, 3>;
+using Color = std::array<uint8_t, 3>;
 
 constexpr int kCellWidth = 6, kCellHeight = 9;  // pixels at scale 1
 
 struct TextOptions {
   int scale = 1;  // pixels per dot
-  Colour colour = {255, 255, 255};
+  Color color = {255, 255, 255};
 };
 
-// The top left corner of the first cell at (x, y). What falls outside the picture is left out; characters
+// The top left corner of the first cell at (x, y). What falls outside the image is left out; characters
 // without a glyph become '?'.
 void draw_text(Image& image, int x, int y, std::string_view text, const TextOptions& options = {});
 

@@ -56,7 +56,7 @@ Decoded decode_webp(Bytes bytes, std::string_view name, const ReadOptions& optio
   WebPBitstreamFeatures features{};
   if (WebPGetFeatures(octets(bytes), bytes.size(), &features) != VP8_STATUS_OK)
     throw refused("its header is damaged or incomplete");
-  check_picture_size(features.width, features.height, name, options);
+  check_image_size(features.width, features.height, name, options);
 
   Bytes frame = bytes;
   int left = 0, top = 0;

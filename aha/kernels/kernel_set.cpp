@@ -2,7 +2,7 @@
 
 #include "aha/base/log.h"
 #include "aha/kernels/kernel_list.h"
-#include "aha/kernels/kernels_ref.h"
+#include "aha/kernels/sets/kernels_ref.h"
 
 namespace aha {
 namespace {
@@ -36,12 +36,8 @@ struct Entry {
   bool serves_f32, serves_bf16;
 };
 constexpr Entry kPriority[] = {
-    {&kAmxBf16Kernels, false, true},
-    {&kAmxExactKernels, true, false},
-    {&kAvx512Bf16Kernels, false, true},
-    {&kAvx512Kernels, true, true},
-    {&kAvx2Kernels, true, true},
-    {&kReference[0], true, true},
+    {&kAmxBf16Kernels, false, true}, {&kAmxExactKernels, true, false}, {&kAvx512Bf16Kernels, false, true},
+    {&kAvx512Kernels, true, true},   {&kAvx2Kernels, true, true},      {&kReference[0], true, true},
 };
 
 }  // namespace

@@ -1,21 +1,22 @@
 // All kernels of one instruction set and one number format. A network is written once, over a KernelSet.
 //
-// The members are called through the checked functions of gemm.h, packed_weights.h, attention.h, layer_norm.h, depthwise.h,
-// convolution.h, elementwise.h and compose.h. Which sets exist, best first, is the list in kernel_set.cpp.
-// All are single-threaded, take any number of rows and give each row the same value wherever it stands.
+// The members are called through the checked functions of gemm.h, packed_weights.h, attention.h,
+// layer_norm.h, depthwise.h, convolution.h, elementwise.h and compose.h. Which sets exist, best first, is the
+// list in kernel_set.cpp. All are single-threaded, take any number of rows and give each row the same value
+// wherever it stands.
 #pragma once
 
 #include <string_view>
 #include <vector>
 
 #include "aha/base/context.h"
-#include "aha/kernels/attention.h"
-#include "aha/kernels/compose.h"
-#include "aha/kernels/convolution.h"
-#include "aha/kernels/cpu.h"
-#include "aha/kernels/depthwise.h"
-#include "aha/kernels/gemm.h"
-#include "aha/kernels/layer_norm.h"
+#include "aha/kernels/attention/attention.h"
+#include "aha/kernels/compose/compose.h"
+#include "aha/kernels/convolution/convolution.h"
+#include "aha/kernels/core/cpu.h"
+#include "aha/kernels/depthwise/depthwise.h"
+#include "aha/kernels/gemm/gemm.h"
+#include "aha/kernels/layer_norm/layer_norm.h"
 
 namespace aha {
 

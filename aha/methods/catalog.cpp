@@ -22,8 +22,11 @@ class BlurredMethod : public Method {
               const Context& context) override {
     return blurred_maps(inner_->maps(pixels, classes, streams, context), sigma_px_);
   }
-  bool meets(const Method& other) const override { return other.identity() == inner_->identity() || inner_->meets(other); }
-  std::vector<Tensor> maps_and_met(std::span<Method* const> others, const Tensor& pixels, const Tensor& classes, std::span<const uint64_t> streams,
+  bool meets(const Method& other) const override {
+    return other.identity() == inner_->identity() || inner_->meets(other);
+  }
+  std::vector<Tensor> maps_and_met(std::span<Method* const> others, const Tensor& pixels,
+                                   const Tensor& classes, std::span<const uint64_t> streams,
                                    const Context& context) override {
     std::vector<Method*> of_inner;
     for (Method* other : others)
@@ -31,7 +34,8 @@ class BlurredMethod : public Method {
     const auto inner = inner_->maps_and_met(of_inner, pixels, classes, streams, context);
     std::vector<Tensor> all = {blurred_maps(inner[0], sigma_px_)};
     size_t next = 1;
-    for (Method* other : others) all.push_back(other->identity() == inner_->identity() ? inner[0] : inner[next++]);
+    for (Method* other : others)
+      all.push_back(other->identity() == inner_->identity() ? inner[0] : inner[next++]);
     return all;
   }
 
@@ -90,7 +94,8 @@ std::unique_ptr<Method> make_method(const std::string& spec, const MethodContext
   return blurred;
 }
 
-std::vector<Tensor> Method::maps_and_met(std::span<Method* const> others, const Tensor& pixels, const Tensor& classes, std::span<const uint64_t> streams,
+std::vector<Tensor> Method::maps_and_met(std::span<Method* const> others, const Tensor& pixels,
+                                         const Tensor& classes, std::span<const uint64_t> streams,
                                          const Context& context) {
   if (!others.empty()) throw std::logic_error("this method meets no other");
   return {maps(pixels, classes, streams, context)};
@@ -109,7 +114,7 @@ bool has_attention_or_feature_maps(const MethodContext& context) {
   return has_attention(context) || has_feature_maps(context);
 }
 
-uint64_t picture_stream(std::string_view id) {
+uint64_t image_stream(std::string_view id) {
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   for (const unsigned char c : id) hash = (hash ^ c) * 0x100000001b3;
   return stream_id({hash});

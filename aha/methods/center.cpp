@@ -1,4 +1,4 @@
-// center: exp(-(dy^2 + dx^2) / (2 sigma^2)) around the middle of the picture. It looks at nothing:
+// center: exp(-(dy^2 + dx^2) / (2 sigma^2)) around the middle of the image. It looks at nothing:
 // photographers put things in the middle.
 #include "aha/methods/records.h"
 
@@ -9,7 +9,7 @@ class Center : public Method {
  public:
   Fields fields() override {
     return Fields()
-        .add("sigma", sigma_, "standard deviation as a share of the picture's height")
+        .add("sigma", sigma_, "standard deviation as a share of the image's height")
         .range(0.001, 100);
   }
   void prepare(const MethodContext&) override {}
@@ -36,7 +36,7 @@ class Center : public Method {
 }  // namespace
 
 MethodRecord center_method() {
-  return {"center", "a bell around the middle of the picture, a control", "", "",
+  return {"center", "a bell around the middle of the image, a control", "", "",
           fits_any, [] { return std::unique_ptr<Method>(new Center); }};
 }
 

@@ -1,8 +1,8 @@
 // chefer: generic attention attribution; relevance grows by relu(mean over heads of gradient * attention)
 // block after block. One forward and one backward; the bar on real ViTs.
+#include "aha/models/chefer.h"
 #include "aha/methods/map_shape.h"
 #include "aha/methods/records.h"
-#include "aha/models/chefer.h"
 
 namespace aha {
 namespace {
@@ -15,7 +15,8 @@ class Chefer : public Method {
 
   Tensor maps(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
               const Context&) override {
-    return enlarged(grid_from_patches(chefer_values(*target_, pixels, classes)), pixels.size(2), pixels.size(3));
+    return upsampled(grid_from_patches(chefer_values(*target_, pixels, classes)), pixels.size(2),
+                     pixels.size(3));
   }
 
  private:

@@ -3,14 +3,14 @@
 #include <gtest/gtest.h>
 
 #include "aha/base/error.h"
-#include "aha/models/attention_maps.h"
 #include "aha/methods/cam_maps.h"
 #include "aha/methods/catalog.h"
 #include "aha/methods/map_shape.h"
 #include "aha/methods/path_integral.h"
 #include "aha/methods/rise.h"
-#include "aha/models/target_gradient.h"
 #include "aha/metrics/catalog.h"
+#include "aha/models/attention_maps.h"
+#include "aha/models/target_gradient.h"
 #include "aha/testing/tiny_targets.h"
 
 namespace aha {
@@ -95,7 +95,7 @@ TEST(BlurredMaps, KeepAConstantAndSpreadAPoint) {
   point[0][4][4] = 1;
   const auto spread = blurred_maps(point, 1);
   EXPECT_NEAR(spread.sum().item<double>(), 1, 1e-6);
-  // The ratio of neighbours in a Gaussian of sigma 1 is exp(-1/2).
+  // The ratio of neighbors in a Gaussian of sigma 1 is exp(-1/2).
   EXPECT_NEAR((spread[0][4][5] / spread[0][4][4]).item<double>(), std::exp(-0.5), 1e-6);
   EXPECT_EQ(blurred_maps(torch::rand({1, 3, 3}), 50).sizes(), (std::vector<int64_t>{1, 3, 3}));
 }
@@ -111,7 +111,7 @@ TEST(RiseMasks, AreTheSameInAnyChunks) {
 
 class GoldenVit : public ::testing::Test {
  protected:
-  // The raw patch values of a method that ends with nothing but an enlargement: the corners of the enlarged 2
+  // The raw patch values of a method that ends with nothing but an upsampling: the corners of the upsampled 2
   // x 2 grid.
   Tensor map(const std::string& spec) {
     return make_method(spec, {target})->maps(pixels, classes, std::vector<uint64_t>{1}, context)[0];
@@ -156,7 +156,7 @@ TEST_F(GoldenVit, ScaledMethodsGiveTheKnownPatchValuesUpToTheirScale) {
   expect_scaled("legrad:pool=mean", {0.085085, 0.171958, 0.256588, 0.247017});
 }
 
-TEST_F(GoldenVit, GradCamFromPictureToAreas) {
+TEST_F(GoldenVit, GradCamFromImageToAreas) {
   const auto m = map("gradcam");
   expect_values(m, {0, .107626, .322877, .430503, .25, .309075, .427226, .486302, .75, .711975, .635924,
                     .597899, 1, .913424, .740273, .653698});

@@ -6,10 +6,10 @@
 // the last attention times its gradient, patch by patch. form=pooled: the same with the gradient averaged
 // over the patches of a head first, which is nearer to the original idea.
 #include "aha/base/error.h"
-#include "aha/models/attention_maps.h"
 #include "aha/methods/cam_maps.h"
 #include "aha/methods/map_shape.h"
 #include "aha/methods/records.h"
+#include "aha/models/attention_maps.h"
 #include "aha/models/target_gradient.h"
 
 namespace aha {
@@ -51,8 +51,8 @@ class GradCam : public Method {
     const auto tapped = tapped_gradients(*target_, pixels, classes, {tap_});
     const auto &a = tapped.values[0], &q = tapped.gradients[0];
     if (form_ != "features")
-      return enlarged(min_max(grid_from_patches(attention_cam_patches(a, q, prefix, form_ == "pooled"))), H,
-                      W);
+      return upsampled(min_max(grid_from_patches(attention_cam_patches(a, q, prefix, form_ == "pooled"))), H,
+                       W);
     if (a.dim() == 4) return cam_finished(gradcam_raw(a, q), H, W);
     return cam_finished(gradcam_raw(maps_from_tokens(a, prefix), maps_from_tokens(q, prefix)), H, W);
   }

@@ -1,6 +1,6 @@
 // gradient: |d y_t / d x|, the largest over the channels or their sum.
-// smoothgrad: the gradient averaged over noisy copies of the picture first; noise of `noise` times the range
-// of the normalised picture.
+// smoothgrad: the gradient averaged over noisy copies of the image first; noise of `noise` times the range
+// of the normalized image.
 #include <array>
 #include <cmath>
 
@@ -42,9 +42,9 @@ class SmoothGrad : public Method {
  public:
   Fields fields() override {
     return Fields()
-        .add("samples", samples_, "noisy copies a picture")
+        .add("samples", samples_, "noisy copies an image")
         .range(1, 100000)
-        .add("noise", noise_, "standard deviation of the noise as a share of the picture's range")
+        .add("noise", noise_, "standard deviation of the noise as a share of the image's range")
         .range(0, 10)
         .add("channels", channels_, "how the channels' magnitudes become one value")
         .choices({"max", "sum"});
@@ -55,7 +55,7 @@ class SmoothGrad : public Method {
   Tensor maps(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t> streams,
               const Context& context) override {
     const auto std = channel_std(*target_, pixels);
-    const auto x = normalised(pixels, target_->info().input).detach();
+    const auto x = normalized(pixels, target_->info().input).detach();
     const auto sigma =
         noise_ * (x.amax({1, 2, 3}, true) - x.amin({1, 2, 3}, true)) * std;  // (B, 3, 1, 1), in pixels
     auto sum = torch::zeros_like(pixels);
@@ -109,7 +109,7 @@ MethodRecord gradient_method() {
 
 MethodRecord smoothgrad_method() {
   return {"smoothgrad",
-          "gradients averaged over noisy copies of the picture",
+          "gradients averaged over noisy copies of the image",
           "Smilkov et al. 2017, arXiv:1706.03825",
           "gradient",
           fits_any,

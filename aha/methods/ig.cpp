@@ -1,14 +1,14 @@
 // ig: integrated gradients.
 //
 // space=input, the textbook method: |sum over channels of (x - b) * mean_a d y_t(b + a (x - b)) / d x|, b the
-// mean colour (0 after normalisation) or black. space=attention, what the paper's ViT tables call IG: the
-// gradient by the last block's attention, averaged along the path from the mean colour; relu, mean over
+// mean color (0 after normalization) or black. space=attention, what the paper's ViT tables call IG: the
+// gradient by the last block's attention, averaged along the path from the mean color; relu, mean over
 // heads, class row. No factor of the input.
 #include "aha/base/error.h"
-#include "aha/models/attention_maps.h"
 #include "aha/methods/map_shape.h"
 #include "aha/methods/path_integral.h"
 #include "aha/methods/records.h"
+#include "aha/models/attention_maps.h"
 #include "aha/models/target_gradient.h"
 
 namespace aha {
@@ -42,7 +42,7 @@ class IntegratedGradients : public Method {
 
   Tensor maps(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
               const Context& context) override {
-    const auto mean = mean_colour(*target_, pixels);
+    const auto mean = mean_color(*target_, pixels);
     return space_ == "input" ? input_maps(pixels, classes, mean, context)
                              : attention_maps(pixels, classes, mean, context);
   }
@@ -71,7 +71,7 @@ class IntegratedGradients : public Method {
       sum = sum.defined() ? sum + gradient : gradient;
     }
     const auto patches = attention_gradient_patches(sum / steps_, target_->prefix_tokens());
-    return enlarged(grid_from_patches(patches), pixels.size(2), pixels.size(3));
+    return upsampled(grid_from_patches(patches), pixels.size(2), pixels.size(3));
   }
 
   Classifier* target_ = nullptr;

@@ -1,4 +1,5 @@
-// aha: the map of a trained explainer, in one forward pass; with T > 0 its decoder takes T steps of the objective on this very picture first (objective/refine.h).
+// aha: the map of a trained explainer, in one forward pass; with T > 0 its decoder takes T steps of the
+// objective on this image first (objective/refine.h).
 #include "aha/base/error.h"
 #include "aha/base/log.h"
 #include "aha/methods/records.h"
@@ -8,17 +9,25 @@
 namespace aha {
 namespace {
 
-bool has_explainer(const MethodContext& context) { return context.explainer != nullptr; }
+bool has_explainer(const MethodContext& context) {
+  return context.explainer != nullptr;
+}
 
 class Learned : public Method {
  public:
   Fields fields() override {
     return Fields()
-        .add("T", steps_, "refinement steps on this very picture").range(0, 100000)
-        .add("lr", lr_, "learning rate of refinement; 0 = what the explainer's card says").range(0, 10)
-        .add("S", perturbation_steps_, "perturbed images of each direction and reference; 0 = what the card says").range(0, 4096)
-        .add("grids", grids_, "region grids a refinement step; 0 = what the card says").range(0, 64)
-        .add("budget", budget_ms_, "milliseconds; stop before the step that would end later; 0 = no limit").range(0, 1e9);
+        .add("T", steps_, "refinement steps on this image")
+        .range(0, 100000)
+        .add("lr", lr_, "learning rate of refinement; 0 = what the explainer's card says")
+        .range(0, 10)
+        .add("S", perturbation_steps_,
+             "perturbed images of each direction and reference; 0 = what the card says")
+        .range(0, 4096)
+        .add("grids", grids_, "region grids per refinement step; 0 = what the card says")
+        .range(0, 64)
+        .add("budget", budget_ms_, "milliseconds; stop before the step that would end later; 0 = no limit")
+        .range(0, 1e9);
   }
 
   void prepare(const MethodContext& context) override {
@@ -29,13 +38,17 @@ class Learned : public Method {
     const auto& info = target_->info();
     const int classes = explainer_->decoder()->options.classes;
     if (classes != info.classes)
-      throw input_error("explainer: expected one for the {} classes of {}, found one for {} classes{}", info.classes, info.name, classes,
+      throw input_error("explainer: expected one for the {} classes of {}, found one for {} classes{}",
+                        info.classes, info.name, classes,
                         card.target ? " (made for " + card.target->name + ")" : "");
     if (card.input.size != info.input.size)
-      throw input_error("explainer: expected one for pictures of {} pixels, as {} sees them, found one for {} pixels", info.input.size, info.name,
-                        card.input.size);
+      throw input_error(
+          "explainer: expected one for images of {} pixels, as {} sees them, found one for {} pixels",
+          info.input.size, info.name, card.input.size);
     if (card.target && card.target->sha256 != info.sha256)
-      spdlog::info("the explainer was trained for {}, not for {}: at T = 0 its map knows nothing of the latter", card.target->name, info.name);
+      spdlog::info(
+          "the explainer was trained for {}, not for {}: at T = 0 its map knows nothing of the latter",
+          card.target->name, info.name);
     options_ = refine_options_from_card(card.training, card.refinement, card.temperature);
     options_.steps = steps_;
     options_.budget_ms = budget_ms_;
@@ -44,20 +57,24 @@ class Learned : public Method {
     if (grids_ > 0) options_.grids = grids_;
   }
 
-  Tensor maps(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>, const Context& context) override {
+  Tensor maps(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
+              const Context& context) override {
     return refined_maps(*target_, *explainer_, pixels, classes, options_, context).maps;
   }
 
   bool meets(const Method& other) const override {
     const auto* shorter = dynamic_cast<const Learned*>(&other);
-    return shorter && shorter->steps_ < steps_ && shorter->explainer_ == explainer_ && shorter->lr_ == lr_ && shorter->grids_ == grids_ &&
-           shorter->perturbation_steps_ == perturbation_steps_ && budget_ms_ == 0 && shorter->budget_ms_ == 0;
+    return shorter && shorter->steps_ < steps_ && shorter->explainer_ == explainer_ && shorter->lr_ == lr_ &&
+           shorter->grids_ == grids_ && shorter->perturbation_steps_ == perturbation_steps_ &&
+           budget_ms_ == 0 && shorter->budget_ms_ == 0;
   }
 
-  std::vector<Tensor> maps_and_met(std::span<Method* const> others, const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
+  std::vector<Tensor> maps_and_met(std::span<Method* const> others, const Tensor& pixels,
+                                   const Tensor& classes, std::span<const uint64_t>,
                                    const Context& context) override {
     RefineOptions options = options_;
-    for (const Method* other : others) options.snapshots.push_back(dynamic_cast<const Learned&>(*other).steps_);
+    for (const Method* other : others)
+      options.snapshots.push_back(dynamic_cast<const Learned&>(*other).steps_);
     Refined refined = refined_maps(*target_, *explainer_, pixels, classes, options, context);
     std::vector<Tensor> all = {std::move(refined.maps)};
     for (Tensor& passed : refined.snapshots) all.push_back(std::move(passed));
@@ -69,7 +86,7 @@ class Learned : public Method {
   MethodCost cost() const override {
     const auto passes = static_cast<double>(options_.steps * options_.grids * 2 * options_.objective.steps) *
                         static_cast<double>(options_.objective.references.size());
-    // Features are a forward, a prior one and a way back; the same forward where they can share it.
+    // Features are a forward, a prior one and a backward pass; the same forward where they can share it.
     const bool prior = explainer_->decoder()->options.prior != "none", shared = explainer_->shares_forward();
     return {passes + (sees_target_ ? 1 : 0) + (prior && !shared ? 1 : 0), passes + (prior ? 1 : 0)};
   }
@@ -86,8 +103,12 @@ class Learned : public Method {
 }  // namespace
 
 MethodRecord aha_method() {
-  return {"aha", "a trained explainer's map; T refinement steps on this very picture", "Learn to Rank: Visual Attribution by Learning Importance Ranking",
-          "an explainer (--explainer)", has_explainer, [] { return std::unique_ptr<Method>(new Learned); }};
+  return {"aha",
+          "a trained explainer's map; T refinement steps on this image",
+          "Learn to Rank: Visual Attribution by Learning Importance Ranking",
+          "an explainer (--explainer)",
+          has_explainer,
+          [] { return std::unique_ptr<Method>(new Learned); }};
 }
 
 }  // namespace aha

@@ -4,9 +4,9 @@
 // and queries; the map is the sum of e_l over the last `layers` blocks. It is the one method here that needs
 // more of the target than logits and taps: its final norm and head on tokens of earlier blocks.
 #include "aha/base/error.h"
-#include "aha/models/attention_maps.h"
 #include "aha/methods/map_shape.h"
 #include "aha/methods/records.h"
+#include "aha/models/attention_maps.h"
 #include "aha/models/target_gradient.h"
 #include "aha/models/vit.h"
 
@@ -53,13 +53,13 @@ class LeGrad : public Method {
       const auto share = legrad_patches(q, target_->prefix_tokens());  // (B, n)
       sum = sum.defined() ? sum + share : share;
     }
-    return min_max(enlarged(grid_from_patches(sum), pixels.size(2), pixels.size(3)));
+    return min_max(upsampled(grid_from_patches(sum), pixels.size(2), pixels.size(3)));
   }
 
  private:
   Tensor read_out(Tensor tokens) {
     auto& network = target_->network();
-    // One copy a head: a distilled network has two.
+    // One copy per head: a distilled network has two.
     if (pool_ == "mean") tokens = tokens.mean(1, true).expand({-1, network->prefix_tokens(), -1});
     return network->classify(network->norm(tokens));
   }

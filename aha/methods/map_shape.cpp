@@ -13,7 +13,7 @@ Tensor grid_from_patches(const Tensor& values) {
   return values.reshape({-1, side, side});
 }
 
-Tensor enlarged(const Tensor& grid, int64_t height, int64_t width) {
+Tensor upsampled(const Tensor& grid, int64_t height, int64_t width) {
   return at::upsample_bilinear2d(grid.unsqueeze(1), {height, width}, false).squeeze(1);
 }
 
@@ -29,7 +29,7 @@ Tensor cam_scaled(const Tensor& raw) {
 }
 
 Tensor cam_finished(const Tensor& raw, int64_t height, int64_t width) {
-  return cam_scaled(enlarged(cam_scaled(raw), height, width));
+  return cam_scaled(upsampled(cam_scaled(raw), height, width));
 }
 
 Tensor blurred_maps(const Tensor& maps, double sigma_px) {

@@ -5,18 +5,18 @@
 
 namespace aha {
 
-// One value a patch, row-major (B, n), n a square -> (B, g, g).
+// One value per patch, row-major (B, n), n a square -> (B, g, g).
 Tensor grid_from_patches(const Tensor& values);
 
-// (B, g, g) -> (B, H, W): bilinear, half-pixel centres, edges repeated.
-Tensor enlarged(const Tensor& grid, int64_t height, int64_t width);
+// (B, g, g) -> (B, H, W): bilinear, half-pixel centers, edges repeated.
+Tensor upsampled(const Tensor& grid, int64_t height, int64_t width);
 
-// (M - min) / (max - min) per picture over the last two axes. A constant map becomes zeros: it ranks nothing,
-// and who judges it can see that.
+// (M - min) / (max - min) per image over the last two axes. A constant map becomes zeros: it ranks nothing,
+// and who evaluates it can see that.
 Tensor min_max(const Tensor& maps);
 
 // What the CAM family does at the end: negative values to 0, (M - min) / (max + 1e-7) of the difference,
-// enlarged, and the same scaling again.
+// upsampled, and the same scaling again.
 Tensor cam_scaled(const Tensor& raw);                                   // (B, h, w)
 Tensor cam_finished(const Tensor& raw, int64_t height, int64_t width);  // (B, H, W)
 

@@ -1,4 +1,4 @@
-// Every entry of the catalogue is asked the same questions.
+// Every entry of the catalog is asked the same questions.
 #include <gtest/gtest.h>
 
 #include "aha/base/error.h"
@@ -30,7 +30,7 @@ struct Asked {
   std::vector<uint64_t> streams;
 };
 
-Asked three_pictures(int size) {
+Asked three_images(int size) {
   auto pixels = torch::empty({3, 3, size, size});
   checks::fill_with_wave(pixels, 5, 0.5);
   return {pixels + 0.5, torch::tensor({0, 3, 1}, torch::kInt64), {11, 22, 33}};
@@ -46,7 +46,7 @@ Tensor maps_of(Method& method, const Asked& asked, uint64_t seed = 0) {
 template <class Target>
 void ask_all(Counted<Target>& target, bool equal_gradients = false) {
   const int size = target.info().input.size;
-  const Asked asked = three_pictures(size);
+  const Asked asked = three_images(size);
   for (const auto& record : method_catalog()) {
     SCOPED_TRACE(record.name + " on " + target.info().name);
     if (!record.fits({target})) {
@@ -92,7 +92,7 @@ TEST(Catalog, EveryMethodBehavesOnAClosedBox) {
 
 TEST(Catalog, MethodsThatReadTheClassGiveEachClassItsOwnMap) {
   VitClassifier target(checks::tiny_vit(), checks::plain_info("tiny_vit", 16));
-  const Asked asked = three_pictures(16);
+  const Asked asked = three_images(16);
   Asked other = asked;
   other.classes = torch::tensor({4, 4, 4}, torch::kInt64);
   for (const std::string name : {"gradient", "smoothgrad", "ig", "gradcam", "chefer", "legrad", "rise"}) {
@@ -103,17 +103,17 @@ TEST(Catalog, MethodsThatReadTheClassGiveEachClassItsOwnMap) {
 
 TEST(Catalog, LinearTargetsAreExplainedExactly) {
   LinearTarget target;
-  const Asked asked = three_pictures(8);
+  const Asked asked = three_images(8);
   const auto rows = target.weights.index_select(0, asked.classes);  // (B, 3, H, W)
   const auto slope = rows.abs().amax(1);
   EXPECT_TRUE(torch::allclose(maps_of(*make_method("gradient", {target}), asked), slope, 1e-5, 1e-6));
   EXPECT_TRUE(
       torch::allclose(maps_of(*make_method("smoothgrad:samples=5", {target}), asked), slope, 1e-5, 1e-6));
-  const auto x = normalised(asked.pixels, target.info().input);
+  const auto x = normalized(asked.pixels, target.info().input);
   EXPECT_TRUE(torch::allclose(maps_of(*make_method("ig:steps=3:signed=true", {target}), asked),
                               (rows * x).sum(1), 1e-4, 1e-5));
   // Completeness: the evidence sums to the logit's distance from the baseline.
-  const auto black = normalised(torch::zeros_like(asked.pixels), target.info().input);
+  const auto black = normalized(torch::zeros_like(asked.pixels), target.info().input);
   const auto evidence =
       maps_of(*make_method("ig:steps=3:signed=true:baseline=black", {target}), asked).sum({1, 2});
   EXPECT_TRUE(torch::allclose(evidence, (rows * (x - black)).sum({1, 2, 3}), 1e-4, 1e-3));
@@ -151,13 +151,14 @@ TEST(Catalog, RefusalsSayWhatIsMissingAndWhatFits) {
 
 TEST(Catalog, ABlurredMethodMeetsItsPlainOne) {
   VitClassifier target(checks::tiny_vit(), checks::plain_info("vit", 16));
-  const Asked asked = three_pictures(16);
+  const Asked asked = three_images(16);
   for (const auto& record : method_catalog()) {
     if (!record.fits({target})) continue;
     SCOPED_TRACE(record.name);
     const auto plain = make_method(cheap(record.name), {target});
     const bool options = cheap(record.name) != record.name;
-    const auto blurred = make_method(cheap(record.name) + ":blur=1.5", {target}), twice = make_method(cheap(record.name) + ":blur=3", {target});
+    const auto blurred = make_method(cheap(record.name) + ":blur=1.5", {target}),
+               twice = make_method(cheap(record.name) + ":blur=3", {target});
     EXPECT_TRUE(blurred->meets(*plain));
     EXPECT_FALSE(plain->meets(*blurred));
     EXPECT_FALSE(plain->meets(*plain));
@@ -181,7 +182,8 @@ LoadedExplainer tiny_explainer(Classifier& target) {
   options.classes = target.info().classes;
   options.embedding = options.channels = options.top = options.head = 4;
   LoadedExplainer loaded;
-  loaded.explainer = std::make_unique<Explainer>(encoder_from_target(target, {"stage.0", "stage.1"}), options);
+  loaded.explainer =
+      std::make_unique<Explainer>(encoder_from_target(target, {"stage.0", "stage.1"}), options);
   loaded.explainer->decoder()->eval();
   loaded.card.input = target.info().input;
   return loaded;
@@ -191,7 +193,8 @@ TEST(Learned, ALongerRefinementMeetsShorterOnesWithTheSameOptions) {
   ConvNextClassifier target(checks::tiny_convnext(), checks::plain_info("convnext", 16));
   LoadedExplainer loaded = tiny_explainer(target);
   const auto made = [&](const std::string& spec) { return make_method(spec, {target, &loaded}); };
-  const auto none = made("aha:S=2"), one = made("aha:T=1:S=2"), two = made("aha:T=2:S=2"), blurred = made("aha:T=1:blur=1:S=2");
+  const auto none = made("aha:S=2"), one = made("aha:T=1:S=2"), two = made("aha:T=2:S=2"),
+             blurred = made("aha:T=1:blur=1:S=2");
   EXPECT_TRUE(two->meets(*one));
   EXPECT_TRUE(two->meets(*none));
   EXPECT_FALSE(one->meets(*two));
@@ -200,12 +203,13 @@ TEST(Learned, ALongerRefinementMeetsShorterOnesWithTheSameOptions) {
   EXPECT_FALSE(two->meets(*made("aha:T=1:S=3")));
   EXPECT_FALSE(two->meets(*made("aha:T=1:S=2:lr=0.5")));
   EXPECT_FALSE(made("aha:T=2:S=2:budget=5")->meets(*one)) << "the time may end before";
-  const Asked asked = three_pictures(16);
+  const Asked asked = three_images(16);
   const auto expect_met = [&](Method& leader, const std::vector<Method*>& others) {
     const auto all = leader.maps_and_met(others, asked.pixels, asked.classes, asked.streams, Context());
     ASSERT_EQ(all.size(), others.size() + 1);
     EXPECT_TRUE(torch::equal(all[0], maps_of(leader, asked)));
-    for (size_t i = 0; i < others.size(); ++i) EXPECT_TRUE(torch::equal(all[i + 1], maps_of(*others[i], asked))) << i;
+    for (size_t i = 0; i < others.size(); ++i)
+      EXPECT_TRUE(torch::equal(all[i + 1], maps_of(*others[i], asked))) << i;
     EXPECT_FALSE(torch::equal(all[0], all[1]));
   };
   expect_met(*two, {one.get(), none.get()});
@@ -228,9 +232,9 @@ TEST(Learned, CostsTheTargetsPassesItNeeds) {
   EXPECT_EQ(cost("target", "aha:T=2:S=5:grids=1").backwards, 2 * 2 * 5 * 3);
 }
 
-TEST(PictureStream, DependsOnTheName) {
-  EXPECT_EQ(picture_stream("a.jpg"), picture_stream("a.jpg"));
-  EXPECT_NE(picture_stream("a.jpg"), picture_stream("b.jpg"));
+TEST(ImageStream, DependsOnTheName) {
+  EXPECT_EQ(image_stream("a.jpg"), image_stream("a.jpg"));
+  EXPECT_NE(image_stream("a.jpg"), image_stream("b.jpg"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// random: i.i.d. uniform scores, one a cell. The floor of every table. Removing single random pixels is far
+// random: i.i.d. uniform scores, one per cell. The floor of every table. Removing single random pixels is far
 // more destructive than removing compact regions, so the patch-sized control (cell=16) belongs beside it.
 #include "aha/base/rng.h"
 #include "aha/methods/records.h"

@@ -1,4 +1,4 @@
-// One function a method file: its record. catalog.cpp lists them.
+// One function per method file: its record. catalog.cpp lists them.
 #pragma once
 
 #include "aha/methods/method.h"

@@ -1,5 +1,5 @@
 // rise: the mean of random masks, each weighted with the probability of the class behind it: (1 / (N p))
-// sum_k p_t(x * m_k) m_k, hidden pixels being the mean colour.
+// sum_k p_t(x * m_k) m_k, hidden pixels being the mean color.
 #include "aha/methods/rise.h"
 
 #include "aha/methods/records.h"
@@ -14,7 +14,7 @@ class Rise : public Method {
  public:
   Fields fields() override {
     return Fields()
-        .add("masks", masks_, "masks a picture")
+        .add("masks", masks_, "masks an image")
         .range(1, 1000000)
         .add("cells", cells_, "side of the random grid")
         .range(1, 256)
@@ -38,15 +38,15 @@ class Rise : public Method {
  private:
   static constexpr int kChunk = 32;
 
-  Tensor one_map(const Tensor& picture, int64_t wanted, Rng& rng, const Context& context) {
-    const auto H = picture.size(1), W = picture.size(2);
-    const auto mean = mean_colour(*target_, picture);
-    auto sum = torch::zeros({H, W}, picture.options().dtype(torch::kFloat64));
+  Tensor one_map(const Tensor& image, int64_t wanted, Rng& rng, const Context& context) {
+    const auto H = image.size(1), W = image.size(2);
+    const auto mean = mean_color(*target_, image);
+    auto sum = torch::zeros({H, W}, image.options().dtype(torch::kFloat64));
     for (int done = 0; done < masks_; done += kChunk) {
       context.cancel->check();
       const auto masks =
-          rise_masks(std::min(kChunk, masks_ - done), cells_, share_, H, W, rng).to(picture.device());
-      const auto visible = mean + (picture - mean) * masks.unsqueeze(1);                 // (n, 3, H, W)
+          rise_masks(std::min(kChunk, masks_ - done), cells_, share_, H, W, rng).to(image.device());
+      const auto visible = mean + (image - mean) * masks.unsqueeze(1);                   // (n, 3, H, W)
       const auto probs = torch::softmax(target_->logits(visible), 1).select(1, wanted);  // (n)
       sum += torch::matmul(probs, masks.flatten(1)).view({H, W});
     }

@@ -1,9 +1,9 @@
 // rollout: attention multiplied through the blocks, half of each block being its skip connection. It does not
 // depend on the class.
 #include "aha/base/error.h"
-#include "aha/models/attention_maps.h"
 #include "aha/methods/map_shape.h"
 #include "aha/methods/records.h"
+#include "aha/models/attention_maps.h"
 #include "aha/models/target_gradient.h"
 
 namespace aha {
@@ -27,7 +27,7 @@ class Rollout : public Method {
   Tensor maps(const Tensor& pixels, const Tensor&, std::span<const uint64_t>, const Context&) override {
     const auto patches =
         rollout_patches(tapped_values(*target_, pixels, taps_), first_, target_->prefix_tokens());
-    return enlarged(grid_from_patches(patches), pixels.size(2), pixels.size(3));
+    return upsampled(grid_from_patches(patches), pixels.size(2), pixels.size(3));
   }
 
  private:

@@ -1,4 +1,4 @@
-// sobel: the strength of edges, sqrt(gx^2 + gy^2) of the grey picture with repeated borders. A control that
+// sobel: the strength of edges, sqrt(gx^2 + gy^2) of the gray image with repeated borders. A control that
 // knows pixels but no classifier.
 #include "aha/methods/records.h"
 
@@ -11,9 +11,9 @@ class Sobel : public Method {
   MethodCost cost() const override { return {}; }
 
   Tensor maps(const Tensor& pixels, const Tensor&, std::span<const uint64_t>, const Context&) override {
-    const auto grey =
+    const auto gray =
         0.299 * pixels.select(1, 0) + 0.587 * pixels.select(1, 1) + 0.114 * pixels.select(1, 2);  // (B, H, W)
-    const auto padded = torch::replication_pad2d(grey.detach().unsqueeze(1), {1, 1, 1, 1});
+    const auto padded = torch::replication_pad2d(gray.detach().unsqueeze(1), {1, 1, 1, 1});
     const auto across =
         torch::tensor({-1., 0., 1., -2., 0., 2., -1., 0., 1.}).to(padded.options()).view({1, 1, 3, 3});
     const auto gx = torch::conv2d(padded, across), gy = torch::conv2d(padded, across.transpose(2, 3));

@@ -20,7 +20,7 @@ const std::vector<MetricRecord>& metric_catalog();
 // Input error that lists the names.
 const MetricRecord& metric_record(const std::string& name);
 
-// The asked ones in the catalogue's order, each difference with its parts; an unknown name is an input error.
+// The asked ones in the catalog's order, each difference with its parts; an unknown name is an input error.
 std::vector<MetricRecord> metrics_from_names(const std::vector<std::string>& names);
 
 }  // namespace aha

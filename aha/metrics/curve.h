@@ -1,13 +1,13 @@
 // From a perturbation curve to one number.
 //
 // A curve holds one score a point, point i having i of `steps` equal shares of the pixels removed; point 0 is
-// the clean picture. Three rules are in use, and figures made by different ones cannot be compared:
+// the clean image. Three rules are in use, and figures made by different ones cannot be compared:
 //
 //   auc10      0.1 (c_0/2 + c_1 + ... + c_8 + c_9/2): ten points, 0..90 % removed, the last tenth left out
 //   and not made up for, so that 0.9 is the largest
 //              value. It reproduces every plotted and tabulated pair of the paper to 6e-5.
 //   mean_k     (1/S) sum_{k=1..S} f(k): the mean of the paper's equations. A deletion leaves out the clean
-//   picture, an insertion the empty one. trapezoid  (sum - c_0/2 - c_S/2) / S, both ends included: RISE.
+//   image, an insertion the empty one. trapezoid  (sum - c_0/2 - c_S/2) / S, both ends included: RISE.
 #pragma once
 
 #include <span>
@@ -25,11 +25,11 @@ double auc10(std::span<const double> curve);      // exactly 10 points
 double trapezoid(std::span<const double> curve);  // 2 points or more
 
 // How many points a sweep of `steps` shares has under a rule: auc10 never looks at the fully replaced
-// picture.
+// image.
 int points_of(AreaRule rule, int steps);
 
 // Curves by removal. `removed_top[i]` has i shares of the most important pixels removed, `removed_bottom[i]`
-// i shares of the least important; the latter is the picture with the other steps - i shares inserted.
+// i shares of the least important; the latter is the image with the other steps - i shares inserted.
 double deletion_area(std::span<const double> removed_top, AreaRule rule);
 double insertion_area(std::span<const double> removed_bottom, AreaRule rule);
 

@@ -10,7 +10,7 @@ std::vector<MapScore> score_maps(Classifier& target, const Tensor& pixels, const
   const auto order = hard_order(maps, options.ties).order;
   std::vector<MapScore> scores(static_cast<size_t>(pixels.size(0)));
   for (const auto& reference : references) {
-    // The ten-point rule never asks for the fully replaced picture.
+    // The ten-point rule never asks for the fully replaced image.
     const auto curves = sweep(target, pixels, reference, order, classes, {clean, clean}, options, context);
     for (size_t b = 0; b < scores.size(); ++b) {
       scores[b].deletion +=

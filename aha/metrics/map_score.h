@@ -11,7 +11,7 @@ struct MapScore {
 };
 
 // pixels (B, 3, H, W), maps (B, H, W), classes (B), each reference (B, 3, H, W). Cost: 19 target evaluations
-// a picture and reference, at most.
+// an image and reference, at most.
 std::vector<MapScore> score_maps(Classifier& target, const Tensor& pixels, const Tensor& maps,
                                  const Tensor& classes, const std::vector<Tensor>& references,
                                  const Context& context);

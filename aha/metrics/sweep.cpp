@@ -1,11 +1,11 @@
 #include "aha/metrics/sweep.h"
 
-#include "aha/perturb/ladder.h"
+#include "aha/perturb/perturbation_sequence.h"
 
 namespace aha {
 namespace {
 
-// Pictures a call of the target: enough to fill two cores, 19 MB at 224 pixels.
+// Images a call of the target: enough to fill two cores, 19 MB at 224 pixels.
 constexpr int64_t kChunk = 32;
 
 int64_t chunk_of(const Context& context) {
@@ -62,14 +62,14 @@ std::vector<SweepCurves> sweep(Classifier& target, const Tensor& pixels, const T
   for (int point = 1; point < options.steps; ++point)
     counts.push_back(removed_pixels(point, options.steps, pixels.size(2) * pixels.size(3)));
   const int64_t at_once =
-      std::max<int64_t>(1, chunk_of(context) / std::max<int64_t>(1, B));  // points of all pictures
+      std::max<int64_t>(1, chunk_of(context) / std::max<int64_t>(1, B));  // points of all images
   for (const bool top : {true, false}) {
-    const HardLadder ladder(pixels, reference, order, counts, top ? Removal::kTop : Removal::kBottom);
-    for (int64_t first = 0; first < ladder.steps(); first += at_once) {
+    const HardSequence sequence(pixels, reference, order, counts, top ? Removal::kTop : Removal::kBottom);
+    for (int64_t first = 0; first < sequence.steps(); first += at_once) {
       context.cancel->check();
-      const int64_t count = std::min(at_once, ladder.steps() - first);
+      const int64_t count = std::min(at_once, sequence.steps() - first);
       const auto probs =
-          probabilities(target, ladder.images(first, count).flatten(0, 1), context);  // (B * count, C)
+          probabilities(target, sequence.images(first, count).flatten(0, 1), context);  // (B * count, C)
       for (int64_t b = 0; b < B; ++b)
         for (int64_t i = 0; i < count; ++i)
           put(b, top, static_cast<size_t>(first + i + 1), answer(probs[b * count + i], class_of(b)));

@@ -1,12 +1,12 @@
-// Removing a picture's pixels in the order of a map, and asking the target after each share.
+// Removing an image's pixels in the order of a map, and asking the target after each share.
 //
 // Two directions share one order: the most important pixels first (deletion, positive perturbation), the
-// least important first (insertion seen from its end, negative perturbation: a picture with q % inserted is
-// the picture whose other 100 - q % were removed). One sweep therefore yields deletion, insertion, positive
-// and negative together. The clean and the fully replaced picture belong to every sweep of a picture,
+// least important first (insertion seen from its end, negative perturbation: an image with q % inserted is
+// the image whose other 100 - q % were removed). One sweep therefore yields deletion, insertion, positive
+// and negative together. The clean and the fully replaced image belong to every sweep of an image,
 // whatever the method: they are asked once and given to it.
 //
-// Cost: 2 (steps - 1) target evaluations a picture, map and reference. Probabilities are double.
+// Cost: 2 (steps - 1) target evaluations an image, map and reference. Probabilities are double.
 #pragma once
 
 #include <string>
@@ -26,13 +26,13 @@ struct SweepOptions {
   TieRule ties = TieRule::kIndex;  // for whoever makes the order
 };
 
-// One picture, one map, one reference. Point i has i shares removed.
+// One image, one map, one reference. Point i has i shares removed.
 struct SweepCurves {
   std::vector<double> top, bottom;  // probability of the class, most / least important pixels removed first
   std::vector<double> top_hits, bottom_hits;  // 1 where the class is the most probable one
 };
 
-// Probabilities (B, C), double, of the clean pictures or of any other.
+// Probabilities (B, C), double, of the clean images or of any other.
 Tensor probabilities(Classifier& target, const Tensor& pixels, const Context& context);
 
 struct SweepEnds {

@@ -16,8 +16,8 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 const std::vector<std::string> kKinds = {"classifier", "encoder", "explainer"};
-const std::vector<std::string> kProvenanceKeys = {"data",    "recipe",  "seed",  "command",
-                                                  "figures", "began_with", "licence", "source"};
+const std::vector<std::string> kProvenanceKeys = {"data",    "recipe",     "seed",    "command",
+                                                  "figures", "began_with", "license", "source"};
 
 std::string text_at(const json& object, const char* key, const std::string& where) {
   const auto found = object.find(key);
@@ -78,13 +78,13 @@ ModelCard card_from_json(const json& j, const std::string& where) {
   if (card.kind != "explainer") return card;
 
   const auto encoder = object_at(j, "encoder", where);
-  check_json_keys(encoder, {"model", "sha256", "levels", "normed"}, where + ": encoder");
+  check_json_keys(encoder, {"model", "sha256", "levels", "normalized"}, where + ": encoder");
   card.encoder.emplace();
   card.encoder->model = text_at(encoder, "model", where + ": encoder");
   card.encoder->sha256 = text_at(encoder, "sha256", where + ": encoder");
   if (!encoder.contains("levels")) throw input_error("{}: encoder: expected the key \"levels\"", where);
   card.encoder->levels = texts_from_json(encoder["levels"], where + ": encoder.levels");
-  card.encoder->normed = encoder.value("normed", json(false)) == json(true);
+  card.encoder->normalized = encoder.value("normalized", json(false)) == json(true);
   const auto target = object_at(j, "target", where);
   check_json_keys(target, {"name", "architecture", "sha256"}, where + ": target");
   card.target = ModelCard::TargetPart{text_at(target, "name", where + ": target"),
@@ -118,7 +118,7 @@ ordered_json json_from_card(const ModelCard& card) {
     j["encoder"] = {{"model", card.encoder->model},
                     {"sha256", card.encoder->sha256},
                     {"levels", card.encoder->levels},
-                    {"normed", card.encoder->normed}};
+                    {"normalized", card.encoder->normalized}};
   if (card.target)
     j["target"] = {{"name", card.target->name},
                    {"architecture", card.target->architecture},

@@ -19,7 +19,8 @@ struct ModelCard {
   nlohmann::json network = nlohmann::json::object();
   InputSpec input;
   std::vector<std::string> classes;  // names; empty for an encoder
-  // Keys: data, recipe, seed, command, figures (an object of measured numbers), began_with (sha256 of the weights it was trained on from), licence, source.
+  // Keys: data, recipe, seed, command, figures (an object of measured numbers), began_with (sha256 of the
+  // weights it was trained on from), license, source.
   nlohmann::json provenance = nlohmann::json::object();
   std::string sha256;  // of model.safetensors; write_model fills it
 
@@ -28,7 +29,7 @@ struct ModelCard {
     std::string model;  // "target", or a model spec
     std::string sha256;
     std::vector<std::string> levels;
-    bool normed = false;
+    bool normalized = false;
   };
   struct TargetPart {
     std::string name, architecture, sha256;

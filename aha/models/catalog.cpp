@@ -309,7 +309,7 @@ std::unique_ptr<Classifier> classifier_from(Resolved r, const LoadOptions& optio
   info.name = r.name;
   info.architecture = r.architecture;
   info.class_names = r.classes;
-  info.input = with_wishes(r.input, options);
+  info.input = with_overrides(r.input, options);
   info.sha256 = r.sha256;
   if (const auto* config = std::get_if<VitConfig>(&r.config)) {
     if (info.input.size % config->patch != 0)
@@ -354,9 +354,9 @@ const std::vector<Architecture>& architectures() {
       {"convnext_tiny", "classifier", "ConvNeXt-Tiny, 29 M parameters", convnext_of({3, 3, 9, 3}, 96)},
       {"convnext_small", "classifier", "ConvNeXt-Small, 50 M parameters", convnext_of({3, 3, 27, 3}, 96)},
       {"convnext_base", "classifier", "ConvNeXt-Base, 89 M parameters", convnext_of({3, 3, 27, 3}, 128)},
-      {"vit_mini_4", "classifier", "small ViT for 32x32 pictures, patch 4", small_vit_of(4, 128, 6, 4)},
-      {"vit_mini_8", "classifier", "small ViT for 32x32 pictures, patch 8", small_vit_of(8, 128, 6, 4)},
-      {"convnext_mini", "classifier", "small ConvNeXt for 32x32 pictures, stem of stride 2",
+      {"vit_mini_4", "classifier", "small ViT for 32x32 images, patch 4", small_vit_of(4, 128, 6, 4)},
+      {"vit_mini_8", "classifier", "small ViT for 32x32 images, patch 8", small_vit_of(8, 128, 6, 4)},
+      {"convnext_mini", "classifier", "small ConvNeXt for 32x32 images, stem of stride 2",
        small_convnext_of({2, 2, 2}, {48, 96, 192}, 2)},
       {"dino_vits16", "encoder", "DINO v1, ViT-Small, patch 16", dino_of(384, 12, 16)},
       {"dino_vitb16", "encoder", "DINO v1, ViT-Base, patch 16", dino_of(768, 12, 16)},
@@ -456,7 +456,7 @@ std::unique_ptr<Encoder> load_encoder(const std::string& spec, const EncoderOpti
   EncoderInfo info;
   info.name = spec;
   info.sha256 = resolved.sha256;
-  info.normed = options.normed;
+  info.normalized = options.normalized;
   info.mean = resolved.input.mean;
   info.std = resolved.input.std;
   if (const auto* config = std::get_if<VitConfig>(&resolved.config)) {
@@ -467,7 +467,7 @@ std::unique_ptr<Encoder> load_encoder(const std::string& spec, const EncoderOpti
   auto levels =
       options.levels.empty() ? default_stages(std::get<ConvNextConfig>(resolved.config)) : options.levels;
   std::shared_ptr<Classifier> network = classifier_from(std::move(resolved), {}, context);
-  info.normed = false;
+  info.normalized = false;
   return encoder_from_classifier(std::move(network), std::move(levels), std::move(info));
 }
 
@@ -491,12 +491,13 @@ LoadedExplainer load_explainer(const std::string& spec, Classifier* target, cons
                         target->info().sha256.substr(0, 12));
     encoder = encoder_from_target(*target, part.levels);
   } else {
-    encoder = load_encoder(part.model, {part.levels, part.normed}, context);
+    encoder = load_encoder(part.model, {part.levels, part.normalized}, context);
     if (encoder->info().sha256 != part.sha256)
       throw input_error("{}: expected the encoder {} with sha256 {}, found {}", spec, part.model,
                         part.sha256.substr(0, 12), encoder->info().sha256.substr(0, 12));
   }
-  loaded.explainer = std::make_unique<Explainer>(encoder, config_from_card<DecoderOptions>(card, where), target);
+  loaded.explainer =
+      std::make_unique<Explainer>(encoder, config_from_card<DecoderOptions>(card, where), target);
   auto& decoder = loaded.explainer->decoder();
   load_state(*decoder, read_model_weights(*directory, card), spec);
   freeze(*decoder);
@@ -511,7 +512,7 @@ void save_explainer(const std::string& directory, Explainer& explainer, ModelCar
   card.kind = "explainer";
   card.architecture = "dpt";
   card.network = json_from_fields(fields(options));
-  card.encoder = ModelCard::EncoderPart{info.name, info.sha256, info.levels, info.normed};
+  card.encoder = ModelCard::EncoderPart{info.name, info.sha256, info.levels, info.normalized};
   if (!card.target) throw input_error("{}: the card of an explainer must name its target", directory);
   write_model(directory, std::move(card), table_from_state(*explainer.decoder()));
 }

@@ -44,15 +44,15 @@ std::vector<BundledModel> bundled_models();  // by name; broken directories are 
 std::unique_ptr<Classifier> load_classifier(const std::string& spec, const LoadOptions& options,
                                             const Context& context);
 
-// A frozen network as a classifier on the context's device, on the fast engine of its precision where there is
-// one.
+// A frozen network as a classifier on the context's device, on the fast engine of its precision where there
+// is one.
 std::unique_ptr<Classifier> classifier_from_network(Vit network, ClassifierInfo info, const Context& context);
 std::unique_ptr<Classifier> classifier_from_network(ConvNext network, ClassifierInfo info,
                                                     const Context& context);
 
 struct EncoderOptions {
   std::vector<std::string> levels;  // "block.4", "stage.2", ...; empty = the usual ones of this depth
-  bool normed = true;               // apply a transformer's final LayerNorm to each level
+  bool normalized = true;           // apply a transformer's final LayerNorm to each level
 };
 // Any spec above except TorchScript.
 std::unique_ptr<Encoder> load_encoder(const std::string& spec, const EncoderOptions& options,

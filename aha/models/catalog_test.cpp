@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "aha/base/files.h"
-#include "aha/image/npy.h"
+#include "aha/base/npy.h"
 #include "aha/models/imagenet_classes.h"
 #include "aha/models/preprocess.h"
 #include "aha/models/testing.h"
@@ -23,11 +23,11 @@ namespace aha {
 namespace {
 
 namespace fs = std::filesystem;
+using checks::fresh_folder;
+using checks::message_of;
 using nlohmann::json;
 using testing::HasSubstr;
 using testing_nets::golden_input;
-using checks::fresh_folder;
-using checks::message_of;
 using testing_nets::tiny_convnext;
 using testing_nets::tiny_vit;
 
@@ -41,7 +41,7 @@ ModelCard tiny_card() {
   return card;
 }
 
-// ---- classes and pictures ----
+// ---- classes and images ----
 
 TEST(ImageNetClasses, AreInTheOrderOfTheirWordNetIds) {
   const auto classes = imagenet_classes();
@@ -53,7 +53,7 @@ TEST(ImageNetClasses, AreInTheOrderOfTheirWordNetIds) {
   EXPECT_STREQ(classes[999].wnid, "n15075141");
 }
 
-TEST(Input, OfAPictureHasTheSizeOfTheNetwork) {
+TEST(Input, OfAImageHasTheSizeOfTheNetwork) {
   Image image(50, 40);
   image.rgb.assign(image.rgb.size(), 128);
   InputSpec spec;
@@ -70,24 +70,24 @@ TEST(Input, OfAPictureHasTheSizeOfTheNetwork) {
   EXPECT_EQ(input_from_image(image, spec).sizes(), (std::vector<int64_t>{3, 24, 24}));
 }
 
-TEST(Input, IsNormalisedByMeanAndStd) {
+TEST(Input, IsNormalizedByMeanAndStd) {
   InputSpec spec;
   spec.mean = {0.5, 0.25, 0};
   spec.std = {0.5, 0.25, 1};
-  const auto x = normalised(torch::ones({1, 3, 2, 2}), spec);
+  const auto x = normalized(torch::ones({1, 3, 2, 2}), spec);
   EXPECT_TRUE(x[0].select(1, 0).select(1, 0).equal(torch::tensor({1.f, 3.f, 1.f})));
 }
 
-TEST(Input, WishesKeepTheProportionOfResizeAndCrop) {
-  LoadOptions wishes;
-  wishes.input_size = 448;
-  wishes.mean = {0.1, 0.2, 0.3};
-  const auto spec = with_wishes(InputSpec{}, wishes);
+TEST(Input, OverridesKeepTheProportionOfResizeAndCrop) {
+  LoadOptions overrides;
+  overrides.input_size = 448;
+  overrides.mean = {0.1, 0.2, 0.3};
+  const auto spec = with_overrides(InputSpec{}, overrides);
   EXPECT_EQ(spec.size, 448);
   EXPECT_EQ(spec.resize, 512);
   EXPECT_EQ(spec.mean[2], 0.3);
-  wishes.std = {1, 0, 1};
-  EXPECT_THAT(message_of([&] { with_wishes(InputSpec{}, wishes); }), HasSubstr("--std"));
+  overrides.std = {1, 0, 1};
+  EXPECT_THAT(message_of([&] { with_overrides(InputSpec{}, overrides); }), HasSubstr("--std"));
 }
 
 // ---- preprocessing files ----
@@ -198,9 +198,9 @@ TEST(ModelDirectory, GivesBackTheClassifierThatWasSaved) {
   EXPECT_EQ(loaded->info().class_names[1], "green");
   EXPECT_EQ(loaded->info().sha256, sha256_of_file(folder + "/model.safetensors"));
   const auto pixels = torch::rand({2, 3, 8, 8});
-  EXPECT_TRUE(loaded->logits(pixels).equal(network->forward(normalised(pixels, loaded->info().input))));
+  EXPECT_TRUE(loaded->logits(pixels).equal(network->forward(normalized(pixels, loaded->info().input))));
   EXPECT_EQ(loaded->tap_names(), network->tap_names());
-  EXPECT_EQ(loaded->class_rows().sizes(), (std::vector<int64_t>{3, 8}));
+  EXPECT_EQ(loaded->head_weights().sizes(), (std::vector<int64_t>{3, 8}));
 
   const auto other = fresh_folder("models_convnext");
   auto convnext = tiny_convnext();
@@ -281,7 +281,7 @@ TEST(Encoder, ComesFromAnyModelDirectory) {
               HasSubstr("block.NUMBER"));
 }
 
-// ---- catalogue ----
+// ---- catalog ----
 
 TEST(Catalog, FindsBundledModelsByName) {
   const auto folder = fresh_folder("models_bundled");
@@ -332,13 +332,13 @@ TEST(Catalog, KnowsTheRecipeOfEachSource) {
   EXPECT_EQ(recipe("dinov3_vitl16", "dinov3", 256), "both sides 256 bilinear, size 256" + in);
 }
 
-TEST(Catalog, SummarisesAWeightFile) {
+TEST(Catalog, SummarizesAWeightFile) {
   const auto folder = fresh_folder("models_summary");
   VitConfig config = std::get<VitConfig>(architecture_named("vit_mini_8").config);
   Vit network(config);
   const CanonicalWeights weights{table_from_state(*network), "vit", "timm"};
   write_safetensors(folder + "/w.safetensors", renamed_from_canonical(weights, "huggingface"));
-  const auto summary = summarise_weights(folder + "/w.safetensors");
+  const auto summary = summarize_weights(folder + "/w.safetensors");
   EXPECT_EQ(summary.architecture, "vit_mini_8") << summary.remark;
   EXPECT_EQ(summary.source, "huggingface");
   EXPECT_EQ(summary.parameters, parameter_count(*network));
@@ -348,8 +348,8 @@ TEST(Catalog, SummarisesAWeightFile) {
   TensorTable other;
   other.tensors["a.b"] = view_from_floats({2}, {1, 2});
   write_safetensors(folder + "/o.safetensors", other);
-  EXPECT_FALSE(summarise_weights(folder + "/o.safetensors").remark.empty());
-  EXPECT_EQ(summarise_weights(folder + "/o.safetensors").values, 2);
+  EXPECT_FALSE(summarize_weights(folder + "/o.safetensors").remark.empty());
+  EXPECT_EQ(summarize_weights(folder + "/o.safetensors").values, 2);
 }
 
 // ---- TorchScript ----
@@ -409,13 +409,13 @@ TEST(TorchScript, TakesTuplesDictsAndProbabilities) {
               HasSubstr("[1, classes]"));
 }
 
-TEST(TorchScript, RunsAFixedBatchPictureByPicture) {
+TEST(TorchScript, RunsAFixedBatchImageByImage) {
   const auto folder = fresh_folder("models_script_batch");
   const auto path =
       script_file(folder, "m.pt", "def forward(self, x):\n  return x.reshape([1, 3, 64]).mean(2)\n");
   const auto pixels = torch::rand({3, 3, 8, 8});
   const auto classifier = load_script_classifier(path, at_size(8), Context());
-  EXPECT_LT((classifier->logits(pixels) - normalised(pixels, classifier->info().input).mean({2, 3}))
+  EXPECT_LT((classifier->logits(pixels) - normalized(pixels, classifier->info().input).mean({2, 3}))
                 .abs()
                 .max()
                 .item<double>(),
@@ -424,8 +424,8 @@ TEST(TorchScript, RunsAFixedBatchPictureByPicture) {
 
 TEST(TorchScript, RefusesRandomNetworksAndOtherFiles) {
   const auto folder = fresh_folder("models_script_random");
-  const auto path = script_file(folder, "m.pt",
-                                "def forward(self, x):\n  return torch.dropout(x.flatten(1), 0.5, True)\n");
+  const auto path =
+      script_file(folder, "m.pt", "def forward(self, x):\n  return torch.dropout(x.flatten(1), 0.5, True)\n");
   EXPECT_THAT(message_of([&] { load_script_classifier(path, at_size(8), Context()); }),
               HasSubstr("training mode"));
   write_file_atomically(folder + "/text.pt", "not a zip");
@@ -442,7 +442,7 @@ TEST(TorchScript, KnowsTheAttentionOperatorOfLaterVersions) {
                                 "torch.scaled_dot_product_attention(q, q, q)\n  return a.mean(2)\n");
   const auto classifier = load_script_classifier(path, at_size(8), Context());
   const auto pixels = torch::rand({2, 3, 8, 8}).requires_grad_();
-  const auto q = normalised(pixels, classifier->info().input).flatten(2);
+  const auto q = normalized(pixels, classifier->info().input).flatten(2);
   const auto expected = torch::matmul(torch::softmax(torch::matmul(q, q.transpose(1, 2)) / 8, -1), q).mean(2);
   const auto logits = classifier->logits(pixels);
   EXPECT_LT((logits - expected).abs().max().item<double>(), 1e-5);
@@ -459,7 +459,7 @@ TEST(RealWeights, VitTinyGivesThePublishedLogits) {
   const auto classifier = load_classifier("vit_ti_16:" + file, {}, Context());
   EXPECT_EQ(text_from_input(classifier->info().input),
             "short side 248 bicubic, crop 224, mean 0.5 0.5 0.5, std 0.5 0.5 0.5");
-  EXPECT_EQ(summarise_weights(file).architecture, "vit_ti_16");
+  EXPECT_EQ(summarize_weights(file).architecture, "vit_ti_16");
   const auto arrays = read_npz(folder + "/vit_tiny_reference.npz");
   Tensor input, expected;
   for (const auto& [name, array] : arrays) {

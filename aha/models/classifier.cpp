@@ -10,14 +10,14 @@ Tensor input_from_image(const Image& image, const InputSpec& spec) {
   Image ready = image;
   if (spec.rule == ResizeRule::kShortSide) ready = resized_short_side(image, spec.resize, spec.filter);
   if (spec.rule == ResizeRule::kStretch) ready = resized(image, spec.resize, spec.resize, spec.filter);
-  if (spec.crop) ready = centre_cropped(ready, spec.size);
+  if (spec.crop) ready = center_cropped(ready, spec.size);
   if (ready.width != spec.size || ready.height != spec.size)
-    throw input_error("picture: expected {0} x {0} pixels after preprocessing, found {1} x {2}", spec.size,
+    throw input_error("image: expected {0} x {0} pixels after preprocessing, found {1} x {2}", spec.size,
                       ready.width, ready.height);
   return tensor_from_image(ready);  // (3, size, size)
 }
 
-Tensor normalised(const Tensor& pixels, const InputSpec& spec) {
+Tensor normalized(const Tensor& pixels, const InputSpec& spec) {
   check_shape(pixels, {-1, 3, -1, -1}, "pixels");
   const auto channel = [&](const std::array<double, 3>& values) {
     return torch::tensor({values[0], values[1], values[2]}, pixels.options().requires_grad(false))
@@ -26,7 +26,7 @@ Tensor normalised(const Tensor& pixels, const InputSpec& spec) {
   return (pixels - channel(spec.mean)) / channel(spec.std);
 }
 
-InputSpec with_wishes(InputSpec spec, const LoadOptions& options) {
+InputSpec with_overrides(InputSpec spec, const LoadOptions& options) {
   if (options.input_size && *options.input_size != spec.size) {
     if (*options.input_size < 1 || *options.input_size > 16384)
       throw input_error("--input-size: expected 1..16384 pixels, found {}", *options.input_size);

@@ -1,6 +1,6 @@
 // The target: a frozen classifier, from pixels to logits.
 //
-// Blends with a reference happen in pixel space, so that normalisation is part of the classifier: logits()
+// Blends with a reference happen in pixel space, so that normalization is part of the classifier: logits()
 // takes [0, 1] pixels of the input size. Gradients flow to the pixels; the weights never need any.
 #pragma once
 
@@ -21,14 +21,14 @@ class FrozenNetwork;
 
 enum class ResizeRule { kShortSide, kStretch, kNone };
 
-// How a picture becomes the network's input.
+// How an image becomes the network's input.
 struct InputSpec {
   int size = 224;  // side of the square that the network sees
   // Short side to `resize` keeping the aspect, both sides to it, or nothing.
   ResizeRule rule = ResizeRule::kShortSide;
   int resize = 256;
   Filter filter = Filter::kBilinear;
-  bool crop = true;  // centre crop to `size` after resizing
+  bool crop = true;  // center crop to `size` after resizing
   std::array<double, 3> mean = {0.485, 0.456, 0.406};
   std::array<double, 3> std = {0.229, 0.224, 0.225};
 };
@@ -66,7 +66,7 @@ class Classifier {
   virtual int prefix_tokens() const { return 0; }
 
   // The rows of the last linear layer, (C, D); undefined where they are not known.
-  virtual Tensor class_rows() const { return {}; }
+  virtual Tensor head_weights() const { return {}; }
 
   // The fast engine of this network on the CPU (nn/frozen_network.h); null where there is none.
   virtual FrozenNetwork* engine() { return nullptr; }
@@ -75,14 +75,14 @@ class Classifier {
   ClassifierInfo info_;
 };
 
-// The network's input from a picture: (3, size, size) in [0, 1], bit-exact with Pillow and torchvision up to
+// The network's input from an image: (3, size, size) in [0, 1], bit-exact with Pillow and torchvision up to
 // the division by 255.
 Tensor input_from_image(const Image& image, const InputSpec& spec);
 
 // (B, 3, H, W) pixels -> (x - mean) / std
-Tensor normalised(const Tensor& pixels, const InputSpec& spec);
+Tensor normalized(const Tensor& pixels, const InputSpec& spec);
 
-// The recipe with the user's wishes in it.
-InputSpec with_wishes(InputSpec spec, const LoadOptions& options);
+// The recipe with the user's overrides in it.
+InputSpec with_overrides(InputSpec spec, const LoadOptions& options);
 
 }  // namespace aha

@@ -118,7 +118,7 @@ std::vector<std::string> ConvNextImpl::tap_names() const {
   return names;
 }
 
-void ConvNextImpl::initialise(uint64_t seed) {
+void ConvNextImpl::initialize(uint64_t seed) {
   const torch::NoGradGuard no_grad;
   auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
   for (auto& item : named_parameters()) {
@@ -147,7 +147,8 @@ ConvNext convnext_from_weights(const CanonicalWeights& weights, const ConvNextCo
   return network;
 }
 
-ConvNextClassifier::ConvNextClassifier(ConvNext network, ClassifierInfo info, std::optional<Precision> engine_precision)
+ConvNextClassifier::ConvNextClassifier(ConvNext network, ClassifierInfo info,
+                                       std::optional<Precision> engine_precision)
     : network_(std::move(network)), engine_precision_(engine_precision) {
   info_ = std::move(info);
   info_.classes = network_->config.classes;
@@ -156,16 +157,19 @@ ConvNextClassifier::ConvNextClassifier(ConvNext network, ClassifierInfo info, st
 ConvNextClassifier::~ConvNextClassifier() = default;
 
 FrozenNetwork* ConvNextClassifier::engine() {
-  if (!engine_precision_ || !network_->head->fc->weight.is_cpu() || !engine_fits(network_->config, info_.input)) return nullptr;
+  if (!engine_precision_ || !network_->head->fc->weight.is_cpu() ||
+      !engine_fits(network_->config, info_.input))
+    return nullptr;
   if (!engine_)
-    engine_ = std::make_unique<FrozenConvNext>(frozen_weights_from(network_, info_.input), *engine_precision_);
+    engine_ =
+        std::make_unique<FrozenConvNext>(frozen_weights_from(network_, info_.input), *engine_precision_);
   return engine_.get();
 }
 
 Tensor ConvNextClassifier::logits(const Tensor& pixels, Taps* taps) {
   if (!taps && pixels.is_cpu() && pixels.size(2) == info_.input.size && pixels.size(3) == info_.input.size)
     if (FrozenNetwork* fast = engine()) return fast->logits(pixels);
-  return network_->forward(normalised(pixels, info_.input), taps);
+  return network_->forward(normalized(pixels, info_.input), taps);
 }
 
 }  // namespace aha

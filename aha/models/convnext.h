@@ -2,7 +2,7 @@
 //
 //   stem     convolution of kernel and stride `stem_stride`, channel norm
 //   stage s  from the second on: channel norm and a 2x2 convolution of stride 2; then depths[s] blocks
-//   logits   head.fc(head.norm(mean over H x W)): pooled first, normed then
+//   logits   head.fc(head.norm(mean over H x W)): pooled first, normalized then
 //
 // Taps: "stem", "stage.{s}.block.{j}", "stage.{s}" and "features" (what enters the pool), all (B, C, H, W).
 #pragma once
@@ -62,12 +62,12 @@ TORCH_MODULE(ConvNextHead);
 struct ConvNextImpl : torch::nn::Cloneable<ConvNextImpl> {
   explicit ConvNextImpl(ConvNextConfig config) : config(std::move(config)) { reset(); }
   void reset() override;
-  Tensor forward(const Tensor& x, Taps* taps = nullptr);   // (B, 3, H, W) normalised -> (B, C)
+  Tensor forward(const Tensor& x, Taps* taps = nullptr);   // (B, 3, H, W) normalized -> (B, C)
   Tensor features(const Tensor& x, Taps* taps = nullptr);  // (B, w_last, h, w)
   std::vector<std::string> tap_names() const;
   // Truncated normal of std 0.02 for convolutions and matrices, zero biases, layer scale 1e-6; the same seed
   // gives the same numbers.
-  void initialise(uint64_t seed);
+  void initialize(uint64_t seed);
   // Of the products while it learns; nothing = on libtorch.
   void set_precision(std::optional<Precision> precision);
 
@@ -83,12 +83,14 @@ ConvNext convnext_from_weights(const CanonicalWeights& weights, const ConvNextCo
 
 class ConvNextClassifier : public Classifier {
  public:
-  // With a precision, logits without taps run on the fast engine where it fits: for networks whose weights will not change.
-  ConvNextClassifier(ConvNext network, ClassifierInfo info, std::optional<Precision> engine_precision = std::nullopt);
+  // With a precision, logits without taps run on the fast engine where it fits: for networks whose weights
+  // will not change.
+  ConvNextClassifier(ConvNext network, ClassifierInfo info,
+                     std::optional<Precision> engine_precision = std::nullopt);
   ~ConvNextClassifier() override;
   Tensor logits(const Tensor& pixels, Taps* taps = nullptr) override;
   std::vector<std::string> tap_names() const override { return network_->tap_names(); }
-  Tensor class_rows() const override { return network_->head->fc->weight; }
+  Tensor head_weights() const override { return network_->head->fc->weight; }
   FrozenNetwork* engine() override;  // made at the first call
   ConvNext& network() { return network_; }
 

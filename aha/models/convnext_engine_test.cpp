@@ -105,7 +105,7 @@ TEST(ConvNextEngine, AnEncoderSeesTheSameStages) {
   }
 }
 
-TEST(ConvNextEngine, FitsWholeStripsAndSizesThatEveryStageHalves) {
+TEST(ConvNextEngine, FitsWholePanelsAndSizesThatEveryStageHalves) {
   InputSpec input;
   input.size = 32;
   ConvNextConfig config = small_convnext();

@@ -22,7 +22,8 @@ torch::nn::Conv2d conv1x1(int64_t in, int64_t out) {
   return torch::nn::Conv2d(torch::nn::Conv2dOptions(in, out, 1));
 }
 
-// Without a gradient a map must not depend on its batch mates (nn/row_products.h). Training stays on libtorch.
+// Without a gradient a map must not depend on its batch mates (nn/row_products.h). Training stays on
+// libtorch.
 bool by_rows(const Tensor& x) {
   return !torch::GradMode::is_enabled() && x.is_cpu() && x.scalar_type() == torch::kFloat32;
 }
@@ -31,13 +32,16 @@ const KernelSet& exact() {
   return best_kernel_set(Precision::kF32);
 }
 
-// The convolution of conv3x3(): repeated borders come from nn/feature_maps.h, which is several times as fast as libtorch's.
+// The convolution of conv3x3(): repeated borders come from nn/feature_maps.h, which is several times as fast
+// as libtorch's.
 Tensor convolved(torch::nn::Conv2dImpl& conv, const Tensor& x) {
   const auto& o = conv.options;
   const bool replicate = c10::get_if<torch::enumtype::kReplicate>(&o.padding_mode());
   if (!replicate && !by_rows(x)) return conv.forward(x);
   const Tensor in = replicate ? with_border(x) : at::constant_pad_nd(x, {1, 1, 1, 1});
-  if (!by_rows(x)) return at::conv2d(in, conv.weight, conv.bias, o.stride(), at::IntArrayRef{0, 0}, o.dilation(), o.groups());
+  if (!by_rows(x))
+    return at::conv2d(in, conv.weight, conv.bias, o.stride(), at::IntArrayRef{0, 0}, o.dilation(),
+                      o.groups());
   if (o.groups() > 1) return depthwise_by_rows(in, conv.weight, conv.bias);
   return convolution_by_rows(exact(), in, conv.weight, conv.bias, (*o.stride())[0]);
 }
@@ -47,8 +51,8 @@ Tensor pointwise(torch::nn::Conv2dImpl& conv, const Tensor& x) {
   return by_rows(x) ? convolution_by_rows(exact(), x, conv.weight, conv.bias) : conv.forward(x);
 }
 
-Tensor enlarged(torch::nn::ConvTranspose2dImpl& conv, const Tensor& x) {
-  return by_rows(x) ? enlargement_by_rows(exact(), x, conv.weight, conv.bias) : conv.forward(x);
+Tensor upsampled(torch::nn::ConvTranspose2dImpl& conv, const Tensor& x) {
+  return by_rows(x) ? upsample_by_rows(exact(), x, conv.weight, conv.bias) : conv.forward(x);
 }
 
 Tensor resized_to(const Tensor& x, int64_t h, int64_t w, bool align_corners) {
@@ -61,15 +65,15 @@ Tensor resized_to(const Tensor& x, int64_t h, int64_t w, bool align_corners) {
 Fields fields(DecoderOptions& o) {
   Fields list;
   list.add("widths", o.widths, "channels of each level, finest first").range(1, 1 << 20);
-  list.add("scales", o.scales, "how a level is resized: s enlarges, 1 keeps, -s shrinks").range(-16, 16);
+  list.add("scales", o.scales, "how a level is resized: s upsamples, 1 keeps, -s shrinks").range(-16, 16);
   list.add("classes", o.classes, "rows of the class embedding").range(1, 1000000);
   list.add("embedding", o.embedding, "width of the class embedding").range(1, 65536);
   list.add("channels", o.channels, "channels of the pyramid").range(1, 65536);
   list.add("top", o.top, "channels after the fusion").range(1, 65536);
   list.add("head", o.head, "channels of the refinement head").range(1, 65536);
-  list.add("last_up", o.last_up, "enlargement of the finest map before the head").range(1, 16);
+  list.add("last_up", o.last_up, "upsampling of the finest map before the head").range(1, 16);
   list.add("level_norm", o.level_norm, "a LayerNorm of its own on each level");
-  list.add("lens", o.lens, "a channel a level: token times class");
+  list.add("class_dot", o.class_dot, "a channel per level: token times class");
   list.add("output", o.output, "activation of the map").choices({"none", "sigmoid"});
   list.add("padding", o.padding, "of 3x3 convolutions").choices({"zeros", "replicate"});
   list.add("prior", o.prior, "a map of the target's own to begin from").choices(kPriors);
@@ -120,8 +124,8 @@ void DecoderImpl::reset() {
   class_embed = register_module("class_embed", torch::nn::Embedding(o.classes, o.embedding));
   norms = torch::nn::ModuleList();
   if (o.level_norm) register_module("norms", norms);
-  lens = torch::nn::ModuleList();
-  if (o.lens) register_module("lens", lens);
+  class_dot = torch::nn::ModuleList();
+  if (o.class_dot) register_module("class_dot", class_dot);
   proj = register_module("proj", torch::nn::ModuleList());
   reassemble = register_module("reassemble", torch::nn::ModuleList());
   rn = register_module("rn", torch::nn::ModuleList());
@@ -131,9 +135,9 @@ void DecoderImpl::reset() {
     if (s == 0 || s == -1)
       throw input_error("decoder: scale of level {}: expected s > 0 or s < -1, found {}", k, s);
     if (o.level_norm) norms->push_back(torch::nn::LayerNorm(torch::nn::LayerNormOptions({o.widths[k]})));
-    if (o.lens)
-      lens->push_back(torch::nn::Linear(torch::nn::LinearOptions(o.embedding, o.widths[k]).bias(false)));
-    proj->push_back(torch::nn::Linear(o.widths[k] + o.embedding + (o.lens ? 1 : 0), c));
+    if (o.class_dot)
+      class_dot->push_back(torch::nn::Linear(torch::nn::LinearOptions(o.embedding, o.widths[k]).bias(false)));
+    proj->push_back(torch::nn::Linear(o.widths[k] + o.embedding + (o.class_dot ? 1 : 0), c));
     if (s > 1)
       reassemble->push_back(torch::nn::ConvTranspose2d(torch::nn::ConvTranspose2dOptions(c, c, s).stride(s)));
     else if (s < 0)
@@ -153,13 +157,14 @@ Tensor DecoderImpl::seen(size_t k, const Tensor& x, const Tensor& e) {
   const int64_t D = o.widths[k];
   const auto W_x = linear->weight.slice(1, 0, D), W_e = linear->weight.slice(1, D, D + o.embedding);
   auto y = product(x, W_x) + product(e, W_e, linear->bias).unsqueeze(1);  // (B, N, c)
-  if (!o.lens) return y;
-  const auto wanted = product(e, lens[k]->as<torch::nn::Linear>()->weight).unsqueeze(2);  // (B, D, 1)
-  const auto found = torch::matmul(x, wanted) / std::sqrt(static_cast<double>(D));       // (B, N, 1)
+  if (!o.class_dot) return y;
+  const auto wanted = product(e, class_dot[k]->as<torch::nn::Linear>()->weight).unsqueeze(2);  // (B, D, 1)
+  const auto found = torch::matmul(x, wanted) / std::sqrt(static_cast<double>(D));             // (B, N, 1)
   return y + found * linear->weight.select(1, D + o.embedding);
 }
 
-Tensor DecoderImpl::forward(const std::vector<Tensor>& levels, const Tensor& classes, int64_t H, int64_t W, const Tensor& prior) {
+Tensor DecoderImpl::forward(const std::vector<Tensor>& levels, const Tensor& classes, int64_t H, int64_t W,
+                            const Tensor& prior) {
   const auto& o = options;
   if (levels.size() != o.widths.size())
     throw input_error("decoder: expected {} levels, found {}", o.widths.size(), levels.size());
@@ -172,10 +177,11 @@ Tensor DecoderImpl::forward(const std::vector<Tensor>& levels, const Tensor& cla
     auto x = levels[k].flatten(2).transpose(1, 2);  // (B, N, D)
     if (o.level_norm) x = norms[k]->as<torch::nn::LayerNorm>()->forward(x);
     const auto y = seen(k, x, e);
-    // libtorch 1.13's own gelu hands a contiguous input to oneDNN and then leaves the gradient unset (1e10 and more) where the gradient that comes back has other strides.
+    // libtorch 1.13's own gelu hands a contiguous input to oneDNN and then leaves the gradient unset (1e10
+    // and more) where the gradient that comes back has other strides.
     auto map = gelu_of(y.transpose(1, 2).unflatten(2, {h, w}));  // (B, c, h, w), channels-last in memory
     if (o.scales[k] > 1)
-      map = enlarged(*reassemble[k]->as<torch::nn::ConvTranspose2d>(), map);
+      map = upsampled(*reassemble[k]->as<torch::nn::ConvTranspose2d>(), map);
     else if (o.scales[k] < 0)
       map = convolved(*reassemble[k]->as<torch::nn::Conv2d>(), map);
     pyramid.push_back(convolved(*rn[k]->as<torch::nn::Conv2d>(), map));
@@ -225,11 +231,11 @@ void DecoderImpl::start_from_prior() {
 void DecoderImpl::start_embedding_from(const Tensor& rows) {
   check_shape(rows, {options.classes, options.embedding}, "rows of the class embedding");
   const torch::NoGradGuard no_grad;
-  const auto centred = rows - rows.mean();
-  class_embed->weight.copy_(centred / centred.std().clamp_min(1e-12));
-  for (size_t k = 0; k < lens->size(); ++k)
+  const auto centerd = rows - rows.mean();
+  class_embed->weight.copy_(centerd / centerd.std().clamp_min(1e-12));
+  for (size_t k = 0; k < class_dot->size(); ++k)
     if (options.widths[k] >= options.embedding)
-      lens[k]->as<torch::nn::Linear>()->weight.copy_(torch::eye(options.widths[k], options.embedding));
+      class_dot[k]->as<torch::nn::Linear>()->weight.copy_(torch::eye(options.widths[k], options.embedding));
 }
 
 }  // namespace aha

@@ -2,12 +2,12 @@
 // section 3.3; DPT, Ranftl et al. 2021).
 //
 //   e   = class_embed[t]                            one table for all levels
-//   z_k = gelu(proj_k([x_k ; e]))                   a token at a time; with a lens [x_k ; e ; x_k . lens_k(e) / sqrt(D)]
-//   f_k = rn_k(reassemble_k(z_k))                   x4, x2, as it is, /2: a pyramid, finest first
-//   p   = up(out(rcu2(f_last)))                     deepest first, then for each finer level
-//   p   = up(out_k(rcu2_k(p + rcu1_k(f_k))))        `up` goes to the size of the next finer map
-//   map = head(top(p))                              refinement head, then bilinear to H x W
-//   map = map + prior_weight prior                  where there is one (models/prior.h)
+//   z_k = gelu(proj_k([x_k ; e]))                   a token at a time; with a class_dot [x_k ; e ; x_k .
+//   class_dot_k(e) / sqrt(D)] f_k = rn_k(reassemble_k(z_k))                   x4, x2, as it is, /2: a
+//   pyramid, finest first p   = up(out(rcu2(f_last)))                     deepest first, then for each finer
+//   level p   = up(out_k(rcu2_k(p + rcu1_k(f_k))))        `up` goes to the size of the next finer map map =
+//   head(top(p))                              refinement head, then bilinear to H x W map = map +
+//   prior_weight prior                  where there is one (models/prior.h)
 //
 //   rcu(x)  = x + conv2(relu(conv1(relu(x))))
 //   head(x) = out(gelu(bn2(conv(gelu(bn1(pw(dw(x))))))))
@@ -22,7 +22,7 @@
 // everything is on the CPU and the widths are multiples of 32. They are 1 % of the work; the convolutions
 // stay on libtorch.
 //
-// 16,294,145 parameters for DINOv3-L and 1000 classes; 19 G multiply-adds an image at 224.
+// 16,294,145 parameters for DINOv3-L and 1000 classes; 19 G multiply-adds per image at 224.
 #pragma once
 
 #include <torch/nn/modules/batchnorm.h>
@@ -46,11 +46,12 @@ struct DecoderOptions {
   int classes = 1000;
   int embedding = 1024;  // width of the class embedding
   int channels = 256, top = 128, head = 64;
-  int last_up = 2;                // the finest map is enlarged by this before the top convolution
-  bool level_norm = false;        // a LayerNorm of its own on each level: for raw activations
-  // A channel more a level: the token's product with what the class looks for there. The paper adds token and class
-  // only; with the target's own features and class rows the product is what the target's head would say of the token.
-  bool lens = false;
+  int last_up = 2;          // the finest map is upsampled by this before the top convolution
+  bool level_norm = false;  // a LayerNorm of its own on each level: for raw activations
+  // A channel more a level: the token's product with what the class looks for there. The paper adds token and
+  // class only; with the target's own features and class rows the product is what the target's head would say
+  // of the token.
+  bool class_dot = false;
   std::string output = "none";    // none = unbounded, sigmoid
   std::string padding = "zeros";  // of 3x3 convolutions: zeros, replicate
   std::string prior = "none";     // a map of the target's own to begin from (models/prior.h)
@@ -108,13 +109,14 @@ struct DecoderImpl : torch::nn::Cloneable<DecoderImpl> {
 
   // levels: (B, widths[k], h_k, w_k), finest first; classes (B) int64 -> (B, H, W)
   // prior (B, H, W), where the options have one.
-  Tensor forward(const std::vector<Tensor>& levels, const Tensor& classes, int64_t H, int64_t W, const Tensor& prior = {});
+  Tensor forward(const std::vector<Tensor>& levels, const Tensor& classes, int64_t H, int64_t W,
+                 const Tensor& prior = {});
 
   // Zeros the last layer: the map is the prior alone.
   void start_from_prior();
 
   // Begins the class embedding from rows (C, embedding), such as the target's own last layer, scaled to unit
-  // variance, and the lens of levels as wide as them from the rows themselves.
+  // variance, and the class_dot of levels as wide as them from the rows themselves.
   void start_embedding_from(const Tensor& rows);
 
   // Weights, statistics and kernels of another decoder with the same options.
@@ -126,13 +128,15 @@ struct DecoderImpl : torch::nn::Cloneable<DecoderImpl> {
 
   DecoderOptions options;
   torch::nn::Embedding class_embed{nullptr};
-  torch::nn::ModuleList norms, lens, proj, reassemble, rn, fuse;
+  torch::nn::ModuleList norms, class_dot, proj, reassemble, rn, fuse;
   torch::nn::Conv2d top{nullptr};
   RefinementHead head{nullptr};
 
  private:
-  Tensor seen(size_t level, const Tensor& x, const Tensor& e);    // proj_k before its gelu: (B, N, D), (B, E) -> (B, N, c)
-  Tensor product(const Tensor& x, const Tensor& weight, const Tensor& bias = {}) const;  // (..., D), (c, D) -> (..., c)
+  Tensor seen(size_t level, const Tensor& x,
+              const Tensor& e);  // proj_k before its gelu: (B, N, D), (B, E) -> (B, N, c)
+  Tensor product(const Tensor& x, const Tensor& weight,
+                 const Tensor& bias = {}) const;  // (..., D), (c, D) -> (..., c)
 
   const KernelSet* kernels_ = nullptr;
 };

@@ -5,7 +5,7 @@
 
 #include "aha/tensor/torch.h"
 
-#include "aha/kernels/sets_under_test.h"
+#include "aha/kernels/sets/sets_under_test.h"
 #include "aha/testing/gradient.h"
 
 namespace aha {
@@ -109,7 +109,8 @@ TEST(Decoder, ItsPrecisionChoosesTheKernels) {
   EXPECT_TRUE(torch::equal(result_of(decoder, levels).map, fast));
 }
 
-// libtorch chooses other convolutions for one image, and other products for 16 and more: none of them may show.
+// libtorch chooses other convolutions for one image, and other products for 16 and more: none of them may
+// show.
 TEST(Decoder, AMapDoesNotDependOnItsBatchMates) {
   constexpr int64_t kMany = 35;
   for (const char* padding : {"zeros", "replicate"})
@@ -121,13 +122,14 @@ TEST(Decoder, AMapDoesNotDependOnItsBatchMates) {
       o.embedding = 24;
       o.channels = channels;
       o.top = o.head = 16;
-      o.level_norm = o.lens = true;
+      o.level_norm = o.class_dot = true;
       o.padding = padding;
       torch::manual_seed(1);
       Decoder decoder(o);
       decoder->eval();
       std::vector<Tensor> levels;
-      for (const int width : o.widths) levels.push_back(torch::randn({kMany, 64, width}).transpose(1, 2).unflatten(2, {8, 8}));
+      for (const int width : o.widths)
+        levels.push_back(torch::randn({kMany, 64, width}).transpose(1, 2).unflatten(2, {8, 8}));
       const Tensor classes = torch::arange(kMany) % 5;
       const auto maps_of = [&](int64_t first, int64_t count) {
         std::vector<Tensor> some;

@@ -17,7 +17,7 @@ struct EncoderInfo {
   std::string name;    // "target", or what the encoder was loaded from
   std::string sha256;  // of its weights; the target's for "target"
   std::vector<std::string> levels;
-  bool normed = false;  // the encoder's final LayerNorm was applied to each level
+  bool normalized = false;  // the encoder's final LayerNorm was applied to each level
   std::array<double, 3> mean = {0.485, 0.456, 0.406}, std = {0.229, 0.224, 0.225};
 };
 
@@ -35,8 +35,10 @@ class Encoder {
     std::vector<Tensor> levels;
     Tensor values;  // chefer_values()
   };
-  // Both from that one pass, classes (B) int64; nothing where pictures of this size do not run that way.
-  virtual std::optional<FeaturesAndChefer> features_and_chefer(const Tensor& pixels, const Tensor& classes) { return std::nullopt; }
+  // Both from that one pass, classes (B) int64; nothing where images of this size do not run that way.
+  virtual std::optional<FeaturesAndChefer> features_and_chefer(const Tensor& pixels, const Tensor& classes) {
+    return std::nullopt;
+  }
 
  protected:
   EncoderInfo info_;

@@ -42,11 +42,13 @@ Tensor map_from_tap(const Tensor& tap, const std::string& name, int prefix) {
 std::optional<int> number_of(std::string_view tap, std::string_view prefix) {
   int number = 0;
   const auto* end = tap.data() + tap.size();
-  if (!tap.starts_with(prefix) || std::from_chars(tap.data() + prefix.size(), end, number).ptr != end) return std::nullopt;
+  if (!tap.starts_with(prefix) || std::from_chars(tap.data() + prefix.size(), end, number).ptr != end)
+    return std::nullopt;
   return number;
 }
 
-// What the fast transformer shows of itself: block.N and block.N.attention, of which only the class token's row is used. Nothing if a tap is of another kind.
+// What the fast transformer shows of itself: block.N and block.N.attention, of which only the class token's
+// row is used. Nothing if a tap is of another kind.
 std::optional<std::vector<FrozenVit::Look>> looks_of(const std::vector<std::string>& taps) {
   constexpr std::string_view kAttention = ".attention";
   std::vector<FrozenVit::Look> looks;
@@ -70,8 +72,8 @@ std::optional<std::vector<int>> stages_of(const std::vector<std::string>& taps) 
   return stages;
 }
 
-// Libtorch's products and convolutions differ in their last bits with the number of images; the fast engines do not. Each image
-// by itself, so that its features are the same in any batch.
+// Libtorch's products and convolutions differ in their last bits with the number of images; the fast engines
+// do not. Each image by itself, so that its features are the same in any batch.
 template <class Of>
 std::vector<Tensor> each_alone(const Tensor& pixels, const Of& of) {
   std::vector<std::vector<Tensor>> levels;
@@ -85,7 +87,9 @@ std::vector<Tensor> each_alone(const Tensor& pixels, const Of& of) {
   return joined;
 }
 
-bool several_on_cpu(const Tensor& pixels) { return pixels.is_cpu() && pixels.size(0) > 1; }
+bool several_on_cpu(const Tensor& pixels) {
+  return pixels.is_cpu() && pixels.size(0) > 1;
+}
 
 class TapEncoder : public Encoder {
  public:
@@ -106,7 +110,8 @@ class TapEncoder : public Encoder {
   std::vector<Tensor> features(const Tensor& pixels) override {
     const torch::NoGradGuard no_grad;
     const auto found = fast_taps(pixels);
-    if (found.empty() && several_on_cpu(pixels)) return each_alone(pixels, [this](const Tensor& one) { return features(one); });
+    if (found.empty() && several_on_cpu(pixels))
+      return each_alone(pixels, [this](const Tensor& one) { return features(one); });
     Taps taps(wanted_);
     if (found.empty()) network_->logits(pixels, &taps);
     return levels_from(taps, found);
@@ -143,8 +148,9 @@ class TapEncoder : public Encoder {
     return pixels.is_cpu() && pixels.size(2) == size && pixels.size(3) == size;
   }
 
-  // From the fast engine where there is one and it shows all that is wanted; else empty. ViT-Ti/16, two threads, ms an image of 8 and alone: tokens and all
-  // attention rows 11.5 and 19.7, tokens alone 10.1 and 19.1; through libtorch, image by image, 38.9 and 27.6.
+  // From the fast engine where there is one and it shows all that is wanted; else empty. ViT-Ti/16, two
+  // threads, ms per image of 8 and alone: tokens and all attention rows 11.5 and 19.7, tokens alone 10.1
+  // and 19.1; through libtorch, image by image, 38.9 and 27.6.
   std::vector<Tensor> fast_taps(const Tensor& pixels) {
     if (!on_engine(pixels)) return {};
     if (looks_)
@@ -163,7 +169,8 @@ class TapEncoder : public Encoder {
 
 class VitEncoder : public Encoder {
  public:
-  VitEncoder(Vit network, EncoderInfo info, std::vector<int> blocks, std::optional<Precision> engine_precision)
+  VitEncoder(Vit network, EncoderInfo info, std::vector<int> blocks,
+             std::optional<Precision> engine_precision)
       : network_(std::move(network)), blocks_(std::move(blocks)), engine_precision_(engine_precision) {
     info_ = std::move(info);
     for (const int block : blocks_)
@@ -178,13 +185,14 @@ class VitEncoder : public Encoder {
   std::vector<Tensor> features(const Tensor& pixels) override {
     const torch::NoGradGuard no_grad;
     FrozenVit* engine = engine_for(pixels);
-    if (!engine && several_on_cpu(pixels)) return each_alone(pixels, [this](const Tensor& one) { return features(one); });
-    if (!engine) return network_->intermediate(normalised(pixels, input_), blocks_, info_.normed);
+    if (!engine && several_on_cpu(pixels))
+      return each_alone(pixels, [this](const Tensor& one) { return features(one); });
+    if (!engine) return network_->intermediate(normalized(pixels, input_), blocks_, info_.normalized);
     std::vector<Tensor> maps;
     const std::vector<FrozenVit::Look> looks(blocks_.begin(), blocks_.end());
     for (const Tensor& tokens : engine->seen(pixels, looks)) {
       const Tensor patches = tokens.slice(1, network_->prefix_tokens());  // (B, N, D)
-      maps.push_back(map_from_tokens(info_.normed ? network_->norm(patches) : patches, info_.name));
+      maps.push_back(map_from_tokens(info_.normalized ? network_->norm(patches) : patches, info_.name));
     }
     return maps;
   }
@@ -260,7 +268,9 @@ Explainer::Explainer(std::shared_ptr<Encoder> encoder, DecoderOptions options, C
 }
 
 void Explainer::add_prior(const std::string& name, double weight) {
-  if (name != "none" && !target_) throw input_error("explainer: its prior ({}) is a map of the target; give the target it was trained for", name);
+  if (name != "none" && !target_)
+    throw input_error("explainer: its prior ({}) is a map of the target; give the target it was trained for",
+                      name);
   if (target_) check_prior(name, *target_);
   decoder_->options.prior = name;
   decoder_->options.prior_weight = weight;
@@ -271,8 +281,10 @@ Features Explainer::features(const Tensor& pixels, const Tensor& classes) {
   const int64_t H = pixels.size(2), W = pixels.size(3);
   const auto& prior = decoder_->options.prior;
   if (shares_forward())
-    if (const auto both = encoder_->features_and_chefer(pixels, classes)) return {both->levels, H, W, map_of_order(both->values, H, W)};
-  return {encoder_->features(pixels), H, W, prior == "none" ? Tensor() : prior_map(prior, *target_, pixels, classes)};
+    if (const auto both = encoder_->features_and_chefer(pixels, classes))
+      return {both->levels, H, W, map_of_order(both->values, H, W)};
+  return {encoder_->features(pixels), H, W,
+          prior == "none" ? Tensor() : prior_map(prior, *target_, pixels, classes)};
 }
 
 bool Explainer::shares_forward() const {

@@ -15,9 +15,9 @@
 namespace aha {
 namespace {
 
+using checks::message_of;
 using testing_nets::golden_input;
 using testing_nets::golden_table;
-using checks::message_of;
 using testing_nets::tiny_convnext;
 using testing_nets::tiny_vit;
 
@@ -174,16 +174,16 @@ TEST(Decoder, TheSplitProjectionIsTheConcatenatedOne) {
   EXPECT_LT((decoder->forward({level}, classes, 8, 8) - map).abs().max().item<double>(), 1e-5);
 }
 
-TEST(Decoder, TheLensIsAChannelThatHoldsTokenTimesClass) {
+TEST(Decoder, TheClassDotIsAChannelThatHoldsTokenTimesClass) {
   torch::manual_seed(1);
   auto options = small_decoder({5}, {1});
-  options.lens = true;
+  options.class_dot = true;
   Decoder decoder(options);
   decoder->eval();
   const auto level = torch::randn({2, 5, 4, 4});
   const auto classes = torch::tensor({2, 0});
   const auto e = decoder->class_embed(classes);                                    // (2, 6)
-  const auto wanted = decoder->lens[0]->as<torch::nn::Linear>()->forward(e);       // (2, 5)
+  const auto wanted = decoder->class_dot[0]->as<torch::nn::Linear>()->forward(e);  // (2, 5)
   const auto seen = (level * wanted.view({2, 5, 1, 1})).sum(1, true) / std::sqrt(5.0);
   const auto joined =
       torch::cat({level, e.view({2, 6, 1, 1}).expand({2, 6, 4, 4}), seen}, 1).permute({0, 2, 3, 1});
@@ -193,14 +193,14 @@ TEST(Decoder, TheLensIsAChannelThatHoldsTokenTimesClass) {
   EXPECT_LT((decoder->forward({level}, classes, 8, 8) - map).abs().max().item<double>(), 1e-5);
 }
 
-TEST(Decoder, TheLensOfALevelAsWideAsTheRowsBeginsAsTheRows) {
+TEST(Decoder, TheClassDotOfALevelAsWideAsTheRowsBeginsAsTheRows) {
   auto options = small_decoder({5, 6, 7}, {1, 1, 1});
-  options.lens = true;
+  options.class_dot = true;
   Decoder decoder(options);
   decoder->start_embedding_from(torch::randn({3, 6}));
   const auto rows = decoder->class_embed->weight;  // (3, 6)
-  EXPECT_TRUE(torch::allclose(decoder->lens[1]->as<torch::nn::Linear>()->forward(rows), rows));
-  const auto wider = decoder->lens[2]->as<torch::nn::Linear>()->forward(rows);
+  EXPECT_TRUE(torch::allclose(decoder->class_dot[1]->as<torch::nn::Linear>()->forward(rows), rows));
+  const auto wider = decoder->class_dot[2]->as<torch::nn::Linear>()->forward(rows);
   EXPECT_TRUE(torch::allclose(wider.slice(1, 0, 6), rows));
   EXPECT_EQ(wider.slice(1, 6).abs().max().item<float>(), 0.f);
 }
@@ -208,7 +208,7 @@ TEST(Decoder, TheLensOfALevelAsWideAsTheRowsBeginsAsTheRows) {
 TEST(Decoder, EveryParameterGetsAGradient) {
   torch::manual_seed(1);
   auto options = small_decoder({5, 5, 5, 5}, {4, 2, 1, -2});
-  options.level_norm = options.lens = true;
+  options.level_norm = options.class_dot = true;
   Decoder decoder(options);
   std::vector<Tensor> levels;
   for (int k = 0; k < 4; ++k) levels.push_back(torch::randn({3, 5, 4, 4}));
@@ -224,7 +224,7 @@ TEST(Decoder, EveryParameterGetsAGradient) {
 TEST(Decoder, GradientIsThatOfFiniteDifferences) {
   torch::manual_seed(2);
   auto options = small_decoder({3, 3}, {2, 1});
-  options.lens = true;
+  options.class_dot = true;
   Decoder decoder(options);
   decoder->eval();
   decoder->to(at::kDouble);
@@ -323,7 +323,7 @@ TEST(Explainer, TakesAPyramidOfDifferentSizes) {
 TEST(Explainer, TakesAVisionTransformerOfItsOwn) {
   EncoderInfo info;
   info.name = "tiny";
-  info.normed = true;
+  info.normalized = true;
   auto encoder = encoder_from_vit(tiny_vit(), info, {0, 1});
   EXPECT_EQ(encoder->info().levels, (std::vector<std::string>{"block.0", "block.1"}));
   Explainer explainer(std::move(encoder), small_decoder({8, 8}, {2, 1}));
@@ -338,8 +338,15 @@ TEST(Explainer, TakesAVisionTransformerOfItsOwn) {
 TEST(Decoder, HasTheSameGradientsWithAndWithoutOneDnn) {
   for (const char* padding : {"zeros", "replicate"}) {
     torch::manual_seed(1);
-    Decoder decoder(DecoderOptions{
-        .widths = {3}, .scales = {1}, .classes = 3, .embedding = 8, .channels = 16, .top = 16, .head = 16, .last_up = 1, .padding = padding});
+    Decoder decoder(DecoderOptions{.widths = {3},
+                                   .scales = {1},
+                                   .classes = 3,
+                                   .embedding = 8,
+                                   .channels = 16,
+                                   .top = 16,
+                                   .head = 16,
+                                   .last_up = 1,
+                                   .padding = padding});
     decoder->eval();
     const Tensor pixels = torch::rand({2, 3, 24, 24}), weights = torch::rand({2, 24, 24});
     std::vector<Tensor> gradients;  // of proj, flat
@@ -350,7 +357,8 @@ TEST(Decoder, HasTheSameGradientsWithAndWithoutOneDnn) {
       gradients.push_back(decoder->proj[0]->as<torch::nn::Linear>()->weight.grad().clone());
     }
     at::globalContext().setUserEnabledMkldnn(true);
-    EXPECT_LT((gradients[0] - gradients[1]).norm().item<double>(), 1e-4 * gradients[1].norm().item<double>()) << padding;
+    EXPECT_LT((gradients[0] - gradients[1]).norm().item<double>(), 1e-4 * gradients[1].norm().item<double>())
+        << padding;
   }
 }
 
@@ -369,7 +377,7 @@ TEST(Explainer, BeginsAsTheOrderOfItsPrior) {
   const auto tapped = tapped_gradients(target, pixels, classes, attention_taps(target));
   const auto patches = chefer_patches(tapped.values, tapped.gradients, target.prefix_tokens());  // (2, 4)
   for (int b = 0; b < 2; ++b) {
-    // The corners of a 2 x 2 grid enlarged to 8 x 8 are its values: thirds, as there are four patches.
+    // The corners of a 2 x 2 grid upsampled to 8 x 8 are its values: thirds, as there are four patches.
     const auto corners = torch::stack({map[b][0][0], map[b][0][7], map[b][7][0], map[b][7][7]});
     EXPECT_TRUE(corners.argsort().equal(patches[b].argsort()));
     EXPECT_TRUE(std::get<0>(corners.sort()).allclose(torch::tensor({0.f, 2.f, 4.f, 6.f})));
@@ -383,8 +391,10 @@ TEST(Explainer, SaysWhatItsPriorNeeds) {
   ConvNextClassifier other(tiny_convnext(), info_of(16));
   auto options = small_decoder({8}, {1});
   options.prior = "chefer";
-  EXPECT_THAT(message_of([&] { Explainer(encoder_from_target(target, {"block.0"}), options); }), testing::HasSubstr("give the target"));
-  EXPECT_THAT(message_of([&] { Explainer(encoder_from_target(target, {"block.0"}), options, &other); }), testing::HasSubstr("expected a target with attention"));
+  EXPECT_THAT(message_of([&] { Explainer(encoder_from_target(target, {"block.0"}), options); }),
+              testing::HasSubstr("give the target"));
+  EXPECT_THAT(message_of([&] { Explainer(encoder_from_target(target, {"block.0"}), options, &other); }),
+              testing::HasSubstr("expected a target with attention"));
 }
 
 TEST(Explainer, NamesTheTapsThatATargetHas) {

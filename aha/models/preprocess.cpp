@@ -209,7 +209,7 @@ Preprocessing preprocessing_from_huggingface(const json& j, const std::string& w
   p.input.rule = keeps_aspect ? ResizeRule::kShortSide : ResizeRule::kStretch;
   if (j.contains("crop_pct") && j["crop_pct"].is_number()) {
     // ConvNeXt's processor: below 384 the short side goes to size / crop_pct and is cropped, from 384 on the
-    // picture is stretched.
+    // image is stretched.
     const double crop_pct = j["crop_pct"].get<double>();
     if (!(crop_pct > 0.05) || crop_pct > 1)
       throw input_error("{}: crop_pct: expected 0.05..1, found {}", where, crop_pct);

@@ -1,4 +1,4 @@
-// How a picture becomes a network's input, as JSON: the `input` of a model card, and the files that come with
+// How an image becomes a network's input, as JSON: the `input` of a model card, and the files that come with
 // public models.
 //
 // Three dialects of preprocessing file are read and told apart by their keys:

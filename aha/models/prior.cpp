@@ -22,7 +22,8 @@ void check_prior(const std::string& name, const Classifier& target) {
   if (name == "none") return;
   if (name != "chefer") throw unknown_name_error("prior", name, kPriors);
   if (attention_taps(target).empty())
-    throw input_error("--prior {}: expected a target with attention, found {} ({})", name, target.info().name, target.info().architecture);
+    throw input_error("--prior {}: expected a target with attention, found {} ({})", name, target.info().name,
+                      target.info().architecture);
 }
 
 Tensor prior_map(const std::string& name, Classifier& target, const Tensor& pixels, const Tensor& classes) {
@@ -32,7 +33,8 @@ Tensor prior_map(const std::string& name, Classifier& target, const Tensor& pixe
 
 Tensor map_of_order(const Tensor& values, int64_t height, int64_t width) {
   const auto side = static_cast<int64_t>(std::llround(std::sqrt(static_cast<double>(values.size(1)))));
-  if (side * side != values.size(1)) throw input_error("prior: expected a square grid of patches, found {}", values.size(1));
+  if (side * side != values.size(1))
+    throw input_error("prior: expected a square grid of patches, found {}", values.size(1));
   return at::upsample_bilinear2d(ranks(values).view({-1, 1, side, side}), {height, width}, false).squeeze(1);
 }
 

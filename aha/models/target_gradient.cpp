@@ -22,7 +22,7 @@ Tensor chosen(const Tensor& logits, const Tensor& classes) {
   return logits.gather(1, classes.unsqueeze(1)).squeeze(1);
 }
 
-Tensor mean_colour(const Classifier& target, const Tensor& like) {
+Tensor mean_color(const Classifier& target, const Tensor& like) {
   return per_channel(target.info().input.mean, like);
 }
 Tensor channel_std(const Classifier& target, const Tensor& like) {

@@ -1,6 +1,6 @@
-// The target's answer differentiated: d y_t / d (input or taps), y_t the logit of each picture's class.
+// The target's answer differentiated: d y_t / d (input or taps), y_t the logit of each image's class.
 //
-// Pictures do not influence each other, so one backward pass of the sum of the logits gives the gradients of
+// Images do not influence each other, so one backward pass of the sum of the logits gives the gradients of
 // all of them.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace aha {
 
-// With respect to the normalised input, as gradients are usually quoted: the gradient by pixels times the
+// With respect to the normalized input, as gradients are usually quoted: the gradient by pixels times the
 // classifier's std. (B, 3, H, W)
 Tensor input_gradient(Classifier& target, const Tensor& pixels, const Tensor& classes);
 
@@ -30,8 +30,8 @@ std::vector<std::string> attention_taps(const Classifier& target);
 // The feature maps (B, C, h, w) that enter a ConvNet's pooling: "features", or empty.
 std::string feature_tap(const Classifier& target);
 
-// Per-channel constants of the target's normalisation, (1, 3, 1, 1).
-Tensor mean_colour(const Classifier& target, const Tensor& like);
+// Per-channel constants of the target's normalization, (1, 3, 1, 1).
+Tensor mean_color(const Classifier& target, const Tensor& like);
 Tensor channel_std(const Classifier& target, const Tensor& like);
 
 // logits (B, C), classes (B) -> (B)

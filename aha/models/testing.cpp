@@ -40,7 +40,7 @@ Vit tiny_vit() {
   c.mlp_hidden = 16;
   c.classes = 3;
   Vit network(c);
-  network->initialise(1);
+  network->initialize(1);
   freeze(*network);
   const torch::NoGradGuard no_grad;
   for (auto& parameter : network->parameters())
@@ -56,7 +56,7 @@ ConvNext tiny_convnext() {
   c.widths = {4, 8};
   c.classes = 3;
   ConvNext network(c);
-  network->initialise(1);
+  network->initialize(1);
   freeze(*network);
   const torch::NoGradGuard no_grad;
   for (auto& item : network->named_parameters()) {

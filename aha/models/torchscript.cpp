@@ -74,7 +74,7 @@ Tensor tensor_from_output(const c10::IValue& output, const std::string& path) {
   throw input_error("{}: expected a tensor, a tuple or a dict as output, found {}", path, output.tagKind());
 }
 
-// Smooth, coloured, different for each picture of the batch.
+// Smooth, colored, different for each image of the batch.
 Tensor probe_pixels(int64_t B, int size, at::Device device) {
   const auto n = B * 3 * size * size;
   return (torch::arange(n, at::kDouble) * 0.0137)
@@ -108,11 +108,11 @@ class ScriptClassifier : public Classifier {
     const auto pixels = probe_pixels(2, info_.input.size, device);
     const auto first = raw(pixels.slice(0, 0, 1)), second = raw(pixels.slice(0, 1, 2));
     if (first.dim() != 2 || first.size(0) != 1)
-      throw input_error("{}: expected an output of shape [1, classes] for one picture, found {}", info_.name,
+      throw input_error("{}: expected an output of shape [1, classes] for one image, found {}", info_.name,
                         text_from_shape({first.sizes().data(), first.sizes().size()}));
     if (!agree(first, raw(pixels.slice(0, 0, 1))))
       throw input_error(
-          "{}: two forwards of one picture differ: the file was exported in training mode; export it after "
+          "{}: two forwards of one image differ: the file was exported in training mode; export it after "
           "eval()",
           info_.name);
     info_.classes = static_cast<int>(first.size(1));
@@ -125,8 +125,7 @@ class ScriptClassifier : public Classifier {
     probabilities_ = preprocessing.output == "probabilities" ||
                      (preprocessing.output == "auto" && are_probabilities(torch::cat({first, second})));
     batched_ = accepts_batches(pixels, torch::cat({first, second}));
-    if (!batched_)
-      spdlog::info("{}: takes one picture at a time; batches are run picture by picture", info_.name);
+    if (!batched_) spdlog::info("{}: takes one image at a time; batches are run image by image", info_.name);
   }
 
   Tensor logits(const Tensor& pixels, Taps* taps) override {
@@ -137,7 +136,7 @@ class ScriptClassifier : public Classifier {
       out = raw(pixels);
     } else {
       std::vector<Tensor> rows;
-      for (const auto& picture : pixels.split(1)) rows.push_back(raw(picture));
+      for (const auto& image : pixels.split(1)) rows.push_back(raw(image));
       out = torch::cat(rows);
     }
     // A probability that is exactly 0 has a finite logarithm here, so that gradients stay finite.
@@ -147,13 +146,13 @@ class ScriptClassifier : public Classifier {
  private:
   Tensor raw(const Tensor& pixels) {
     try {
-      return tensor_from_output(module_.forward({normalised(pixels, info_.input)}), info_.name);
+      return tensor_from_output(module_.forward({normalized(pixels, info_.input)}), info_.name);
     } catch (const c10::Error& error) {
-      throw input_error("{}: the network does not take pictures of {} x {} pixels: {}", info_.name,
+      throw input_error("{}: the network does not take images of {} x {} pixels: {}", info_.name,
                         pixels.size(2), pixels.size(3), first_line(error.what_without_backtrace()));
     } catch (const std::runtime_error& error) {
       if (dynamic_cast<const Error*>(&error)) throw;
-      throw input_error("{}: the network does not take pictures of {} x {} pixels: {}", info_.name,
+      throw input_error("{}: the network does not take images of {} x {} pixels: {}", info_.name,
                         pixels.size(2), pixels.size(3), first_line(error.what()));
     }
   }
@@ -212,7 +211,7 @@ std::unique_ptr<Classifier> load_script_classifier(const std::string& path, cons
         json_from_text(extra["preprocess.json"], path + ": preprocess.json"), path + ": preprocess.json");
   else if (const auto beside = preprocessing_beside(path))
     preprocessing = *beside;
-  preprocessing.input = with_wishes(preprocessing.input, options);
+  preprocessing.input = with_overrides(preprocessing.input, options);
   return std::make_unique<ScriptClassifier>(std::move(module), std::move(info), preprocessing, device);
 }
 

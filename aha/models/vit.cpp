@@ -193,9 +193,9 @@ Tensor VitImpl::run_blocks(Tensor tokens, const RopeTable* rope, Taps* taps, int
 Tensor VitImpl::tokens(const Tensor& x, Taps* taps) {
   if (taps) taps->check(tap_names(), "vision transformer");
   const auto table = rope_for(x);
-  const auto normed = norm(run_blocks(embed(x, taps), table ? &*table : nullptr, taps));
-  if (taps) taps->offer("norm", normed);
-  return normed;
+  const auto normalized = norm(run_blocks(embed(x, taps), table ? &*table : nullptr, taps));
+  if (taps) taps->offer("norm", normalized);
+  return normalized;
 }
 
 Tensor VitImpl::classify(const Tensor& tokens) {
@@ -215,12 +215,12 @@ Tensor VitImpl::forward_tokens(const Tensor& tokens, Taps* taps) {
   if (config.rope)
     throw input_error("a vision transformer with rotary positions cannot run on a part of its tokens");
   check_shape(tokens, {-1, -1, config.width}, "tokens");
-  const auto normed = norm(run_blocks(tokens, nullptr, taps, taps ? 0 : class_tokens()));
-  if (taps) taps->offer("norm", normed);
-  return classify(normed);
+  const auto normalized = norm(run_blocks(tokens, nullptr, taps, taps ? 0 : class_tokens()));
+  if (taps) taps->offer("norm", normalized);
+  return classify(normalized);
 }
 
-std::vector<Tensor> VitImpl::intermediate(const Tensor& x, const std::vector<int>& layers, bool normed) {
+std::vector<Tensor> VitImpl::intermediate(const Tensor& x, const std::vector<int>& layers, bool normalized) {
   const auto h = x.size(2) / config.patch, w = x.size(3) / config.patch;
   auto stream = embed(x);
   const auto table = rope_for(x);
@@ -231,8 +231,8 @@ std::vector<Tensor> VitImpl::intermediate(const Tensor& x, const std::vector<int
       throw input_error("taps: expected ascending block numbers in 0..{}, found {}", config.depth - 1, layer);
     for (; done <= layer; ++done)
       stream = blocks[done]->as<TransformerBlock>()->forward(stream, table ? &*table : nullptr);
-    const auto patches = (normed ? norm(stream) : stream).slice(1, prefix_tokens());  // (B, N, D)
-    maps.push_back(patches.transpose(1, 2).unflatten(2, {h, w}));                     // (B, D, h, w)
+    const auto patches = (normalized ? norm(stream) : stream).slice(1, prefix_tokens());  // (B, N, D)
+    maps.push_back(patches.transpose(1, 2).unflatten(2, {h, w}));                         // (B, D, h, w)
   }
   return maps;
 }
@@ -246,7 +246,7 @@ std::vector<std::string> VitImpl::tap_names() const {
   return names;
 }
 
-void VitImpl::initialise(uint64_t seed) {
+void VitImpl::initialize(uint64_t seed) {
   const torch::NoGradGuard no_grad;
   auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
   for (auto& item : named_parameters()) {
@@ -259,7 +259,8 @@ void VitImpl::initialise(uint64_t seed) {
 
 namespace {
 
-// Factors (r, D) and (D, r) of the best rank-r approximation of `noise` Z + `diagonal` I, Z normal of variance 1 / D.
+// Factors (r, D) and (D, r) of the best rank-r approximation of `noise` Z + `diagonal` I, Z normal of
+// variance 1 / D.
 std::pair<Tensor, Tensor> factors_near_identity(int64_t width, int64_t rank, double noise, double diagonal,
                                                 at::Generator& generator) {
   const Tensor wanted =
@@ -270,24 +271,27 @@ std::pair<Tensor, Tensor> factors_near_identity(int64_t width, int64_t rank, dou
   return {(u.slice(1, 0, rank) * root).t().contiguous(), v.slice(0, 0, rank).t() * root};
 }
 
-// (h * w, D): a quarter of the channels each for sine and cosine of the row and of the column, at falling frequencies.
+// (h * w, D): a quarter of the channels each for sine and cosine of the row and of the column, at falling
+// frequencies.
 Tensor wave_table(int64_t h, int64_t w, int64_t width) {
   const int64_t count = width / 4;
-  const Tensor frequency = torch::pow(1e4, -torch::arange(count, torch::kFloat32) / static_cast<double>(count));
+  const Tensor frequency =
+      torch::pow(1e4, -torch::arange(count, torch::kFloat32) / static_cast<double>(count));
   const Tensor row = torch::arange(h, torch::kFloat32).unsqueeze(1) * frequency;  // (h, count)
   const Tensor column = torch::arange(w, torch::kFloat32).unsqueeze(1) * frequency;
   const auto wide = [&](const Tensor& rows, const Tensor& columns) {
-    return torch::cat({rows.unsqueeze(1).expand({h, w, count}), columns.unsqueeze(0).expand({h, w, count})}, 2);
+    return torch::cat({rows.unsqueeze(1).expand({h, w, count}), columns.unsqueeze(0).expand({h, w, count})},
+                      2);
   };
-  const Tensor waves =
-      torch::cat({wide(row.sin(), column.sin()), wide(row.cos(), column.cos())}, 2).flatten(0, 1);  // (h w, 4 count)
+  const Tensor waves = torch::cat({wide(row.sin(), column.sin()), wide(row.cos(), column.cos())}, 2)
+                           .flatten(0, 1);  // (h w, 4 count)
   return torch::constant_pad_nd(waves, {0, width - 4 * count});
 }
 
 }  // namespace
 
-void VitImpl::initialise_mimetic(uint64_t seed) {
-  initialise(seed);
+void VitImpl::initialize_mimetic(uint64_t seed) {
+  initialize(seed);
   const torch::NoGradGuard no_grad;
   auto generator = at::make_generator<at::CPUGeneratorImpl>(seed + 1);
   const int64_t width = config.width, rank = width / config.heads;
@@ -339,14 +343,15 @@ VitClassifier::~VitClassifier() = default;
 FrozenNetwork* VitClassifier::engine() {
   if (!engine_precision_ || !network_->cls_token.is_cpu() || !engine_fits(network_->config, info_.input))
     return nullptr;
-  if (!engine_) engine_ = std::make_unique<FrozenVit>(frozen_weights_from(network_, info_.input), *engine_precision_);
+  if (!engine_)
+    engine_ = std::make_unique<FrozenVit>(frozen_weights_from(network_, info_.input), *engine_precision_);
   return engine_.get();
 }
 
 Tensor VitClassifier::logits(const Tensor& pixels, Taps* taps) {
   if (!taps && pixels.is_cpu() && pixels.size(2) == info_.input.size && pixels.size(3) == info_.input.size)
     if (FrozenNetwork* fast = engine()) return fast->logits(pixels);
-  return network_->forward(normalised(pixels, info_.input), taps);
+  return network_->forward(normalized(pixels, info_.input), taps);
 }
 
 }  // namespace aha

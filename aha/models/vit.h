@@ -46,7 +46,7 @@ struct VitImpl : torch::nn::Cloneable<VitImpl> {
   explicit VitImpl(VitConfig config) : config(std::move(config)) { reset(); }
   void reset() override;
 
-  // x (B, 3, H, W) normalised -> logits (B, C)
+  // x (B, 3, H, W) normalized -> logits (B, C)
   Tensor forward(const Tensor& x, Taps* taps = nullptr);
 
   // The same in two steps, for callers that leave tokens out: (B, T, D) with positions, then any subset of
@@ -58,19 +58,20 @@ struct VitImpl : torch::nn::Cloneable<VitImpl> {
   Tensor tokens(const Tensor& x, Taps* taps = nullptr);  // (B, T, D) after the final norm
   Tensor classify(const Tensor& tokens);  // head of tokens that went through norm(): (B, T, D) -> (B, C)
 
-  // Patch tokens after the given blocks (0-based, ascending) as maps (B, D, h, w); with `normed` the final
-  // norm is applied to each.
-  std::vector<Tensor> intermediate(const Tensor& x, const std::vector<int>& layers, bool normed);
+  // Patch tokens after the given blocks (0-based, ascending) as maps (B, D, h, w); with `normalized` the
+  // final norm is applied to each.
+  std::vector<Tensor> intermediate(const Tensor& x, const std::vector<int>& layers, bool normalized);
 
   int prefix_tokens() const { return 1 + (config.distilled ? 1 : 0) + config.registers; }
   std::vector<std::string> tap_names() const;
   // Truncated normal of std 0.02 for every matrix and table, zero biases; the same seed gives the same
   // numbers.
-  void initialise(uint64_t seed);
-  // The same, but attention begins as trained transformers have it: tokens look at those with similar content and place
-  // (queries . keys near the identity), values lead away from the token's own (proj . values near minus the identity), places
-  // are waves. Trockman and Kolter, "Mimetic initialization of self-attention layers", 2023. For small data sets.
-  void initialise_mimetic(uint64_t seed);
+  void initialize(uint64_t seed);
+  // The same, but attention begins as trained transformers have it: tokens look at those with similar content
+  // and place (queries . keys near the identity), values lead away from the token's own (proj . values near
+  // minus the identity), places are waves. Trockman and Kolter, "Mimetic initialization of self-attention
+  // layers", 2023. For small data sets.
+  void initialize_mimetic(uint64_t seed);
   // Of the blocks' products while they learn on the CPU (nn/trainable_block.h); nothing = on libtorch.
   void set_precision(std::optional<Precision> precision);
 
@@ -96,13 +97,14 @@ Vit vit_from_weights(const CanonicalWeights& weights, const VitConfig& config);
 
 class VitClassifier : public Classifier {
  public:
-  // With a precision, logits without taps run on the fast engine where it fits: for networks whose weights will not change.
+  // With a precision, logits without taps run on the fast engine where it fits: for networks whose weights
+  // will not change.
   VitClassifier(Vit network, ClassifierInfo info, std::optional<Precision> engine_precision = std::nullopt);
   ~VitClassifier() override;
   Tensor logits(const Tensor& pixels, Taps* taps = nullptr) override;
   std::vector<std::string> tap_names() const override { return network_->tap_names(); }
   int prefix_tokens() const override { return network_->prefix_tokens(); }
-  Tensor class_rows() const override { return network_->head->weight; }
+  Tensor head_weights() const override { return network_->head->weight; }
   FrozenNetwork* engine() override;  // made at the first call
   Vit& network() { return network_; }
 

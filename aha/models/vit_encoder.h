@@ -10,8 +10,8 @@ namespace aha {
 // heads do), else four evenly spaced ones.
 std::vector<int> default_blocks(int depth);
 
-// info: name, sha256, normed, mean and std; the levels follow from the blocks. With a precision, pictures of
-// the size seen first run on the fast engine where it fits: for networks whose weights will not change.
+// info: name, sha256, normalized, mean and std; the levels follow from the blocks. With a precision, images
+// of the size seen first run on the fast engine where it fits: for networks whose weights will not change.
 std::unique_ptr<Encoder> encoder_from_vit(Vit network, EncoderInfo info, std::vector<int> blocks = {},
                                           std::optional<Precision> engine_precision = std::nullopt);
 

@@ -18,8 +18,9 @@ FrozenVitWeights frozen_weights_from(Vit& network, const InputSpec& input) {
   w.mean = input.mean;
   w.std = input.std;
   w.patch_weight = network->patch_embed->proj->weight.flatten(1);  // (D, 3 P P)
-  // A black input embeds to the patch bias plus the positions: tokens as they are before any picture.
-  const Tensor empty = network->embed(torch::zeros({1, 3, w.height, w.width}, w.patch_weight.options()))[0];  // (T, D)
+  // A black input embeds to the patch bias plus the positions: tokens as they are before any image.
+  const Tensor empty =
+      network->embed(torch::zeros({1, 3, w.height, w.width}, w.patch_weight.options()))[0];  // (T, D)
   const int64_t prefix = network->prefix_tokens();
   w.prefix = empty.slice(0, 0, prefix);
   w.positions = empty.slice(0, prefix);

@@ -10,7 +10,7 @@ namespace aha {
 // patches.
 bool engine_fits(const VitConfig& config, const InputSpec& input);
 
-// The network's numbers for inputs of this size and normalisation.
+// The network's numbers for inputs of this size and normalization.
 FrozenVitWeights frozen_weights_from(Vit& network, const InputSpec& input);
 
 }  // namespace aha

@@ -39,13 +39,14 @@ VitConfig dinov3_like() {
 // Random everything, norms and biases too, so that folding them wrongly shows.
 Vit random_network(const VitConfig& config) {
   Vit network(config);
-  network->initialise(3);
+  network->initialize(3);
   const torch::NoGradGuard no_grad;
   torch::manual_seed(5);
   for (auto& item : network->named_parameters()) {
     Tensor p = item.value();
     if (p.dim() >= 2) p.mul_(4);
-    if (item.key().find("norm") != std::string::npos && item.key().ends_with("weight")) p.copy_(1 + 0.2 * torch::randn_like(p));
+    if (item.key().find("norm") != std::string::npos && item.key().ends_with("weight"))
+      p.copy_(1 + 0.2 * torch::randn_like(p));
     if (item.key().ends_with("bias")) p.copy_(0.2 * torch::randn_like(p));
     if (item.key().ends_with("gamma")) p.copy_(0.5 + 0.2 * torch::randn_like(p));
   }
@@ -80,7 +81,7 @@ TEST_P(EngineOf, LogitsAndPixelGradientsEqualLibtorchs) {
   torch::manual_seed(1);
   const Tensor pixels = torch::rand({5, 3, input.size, input.size}), weights = torch::randn({5, 7});
   Tensor a = pixels.clone().requires_grad_(), b = pixels.clone().requires_grad_();
-  const Tensor expected = network->forward(normalised(a, input)), found = engine.logits(b);
+  const Tensor expected = network->forward(normalized(a, input)), found = engine.logits(b);
   EXPECT_LT(relative(found, expected), kExact);
   EXPECT_TRUE(torch::equal(engine.logits(pixels), found.detach())) << "with and without a gradient";
   (expected * weights).sum().backward();
@@ -88,7 +89,8 @@ TEST_P(EngineOf, LogitsAndPixelGradientsEqualLibtorchs) {
   EXPECT_LT(relative(b.grad(), a.grad()), kExact);
 }
 
-INSTANTIATE_TEST_SUITE_P(Vits, EngineOf, testing::Values("plain", "distilled", "layer_scale_and_registers", "odd_grid"),
+INSTANTIATE_TEST_SUITE_P(Vits, EngineOf,
+                         testing::Values("plain", "distilled", "layer_scale_and_registers", "odd_grid"),
                          [](const auto& info) { return info.param; });
 
 TEST(Engine, AnyThreadsAndAnySplitGiveTheSameBits) {
@@ -100,7 +102,8 @@ TEST(Engine, AnyThreadsAndAnySplitGiveTheSameBits) {
   const Tensor together = engine.logits(pixels);
   set_threads(3);
   EXPECT_TRUE(torch::equal(engine.logits(pixels), together));
-  for (int64_t i = 0; i < 7; ++i) EXPECT_TRUE(torch::equal(engine.logits(pixels.slice(0, i, i + 1)), together.slice(0, i, i + 1)));
+  for (int64_t i = 0; i < 7; ++i)
+    EXPECT_TRUE(torch::equal(engine.logits(pixels.slice(0, i, i + 1)), together.slice(0, i, i + 1)));
   set_threads(0);
 }
 
@@ -131,7 +134,7 @@ TEST(Engine, WhatIsSeenInBlocksEqualsLibtorchsTaps) {
   torch::manual_seed(3);
   const Tensor pixels = torch::rand({3, 3, 32, 32});
   Taps taps({"block.0", "block.2", "block.1.attention", "block.2.attention"});
-  network->tokens(normalised(pixels, input), &taps);
+  network->tokens(normalized(pixels, input), &taps);
   const auto check = [&](const KernelSet& kernels, double tolerance) {
     FrozenVit engine(frozen_weights_from(network, input), kernels);
     const auto found = engine.seen(pixels, {{0}, {2, true}, {2}, {1, true}});
@@ -149,11 +152,12 @@ TEST(Engine, AnEncoderGivesLibtorchsFeatures) {
   Vit network = random_network(dinov3_like());
   torch::manual_seed(6);
   const Tensor pixels = torch::rand({5, 3, 32, 32});
-  for (const bool normed : {false, true}) {
+  for (const bool normalized : {false, true}) {
     EncoderInfo info;
     info.name = "small";
-    info.normed = normed;
-    const auto plain = encoder_from_vit(network, info, {0, 1}), fast = encoder_from_vit(network, info, {0, 1}, Precision::kF32);
+    info.normalized = normalized;
+    const auto plain = encoder_from_vit(network, info, {0, 1}),
+               fast = encoder_from_vit(network, info, {0, 1}, Precision::kF32);
     const auto expected = plain->features(pixels), found = fast->features(pixels);
     ASSERT_EQ(found.size(), 2u);
     for (size_t k = 0; k < 2; ++k) {
@@ -203,11 +207,14 @@ TEST_P(EngineOf, RelevanceIsCheferOfTheTaps) {
   EXPECT_GT(expected.std().item<double>(), 0);
   EXPECT_LT(relative(found, expected), kExact);
   EXPECT_FALSE(torch::equal(found, expected)) << "the engine did not run";
-  EXPECT_TRUE(torch::equal(found.narrow(0, 3, 1), chefer_values(fast, pixels.narrow(0, 3, 1), classes.narrow(0, 3, 1))));
+  EXPECT_TRUE(torch::equal(found.narrow(0, 3, 1),
+                           chefer_values(fast, pixels.narrow(0, 3, 1), classes.narrow(0, 3, 1))));
   EXPECT_GT(relative(chefer_values(fast, pixels, (classes + 1) % 3), found), 1e-3);
 
-  // What is seen on its way forward is what is seen without it, the last block's tokens too.
-  const auto encoder = encoder_from_target(fast, {fmt::format("block.0+block.{}.attention", config().depth - 1), fmt::format("block.{}", config().depth - 1)});
+  // What is seen on its forward pass is what is seen without it, the last block's tokens too.
+  const auto encoder =
+      encoder_from_target(fast, {fmt::format("block.0+block.{}.attention", config().depth - 1),
+                                 fmt::format("block.{}", config().depth - 1)});
   ASSERT_TRUE(encoder->gives_chefer(fast));
   EXPECT_FALSE(encoder->gives_chefer(plain));
   for (int again = 0; again < 2; ++again) {
@@ -217,7 +224,8 @@ TEST_P(EngineOf, RelevanceIsCheferOfTheTaps) {
     EXPECT_TRUE(torch::equal(both->values, found));
     for (size_t k = 0; k < 2; ++k) EXPECT_TRUE(torch::equal(both->levels.at(k), levels[k])) << k;
   }
-  EXPECT_FALSE(encoder->features_and_chefer(torch::rand({1, 3, size / 2, size / 2}), classes.narrow(0, 0, 1)));
+  EXPECT_FALSE(
+      encoder->features_and_chefer(torch::rand({1, 3, size / 2, size / 2}), classes.narrow(0, 0, 1)));
 }
 
 TEST(Engine, AnExplainerTakesFeaturesAndPriorFromOneForward) {
@@ -226,8 +234,16 @@ TEST(Engine, AnExplainerTakesFeaturesAndPriorFromOneForward) {
   info.name = "small";
   info.input = input_of(small_vit());
   VitClassifier plain(network, info), fast(network, info, Precision::kF32);
-  DecoderOptions options{.widths = {64, 64}, .scales = {2, 1}, .classes = 7, .embedding = 8, .channels = 16, .top = 16, .head = 16};
-  const auto explainer_of = [&](Classifier& target) { return std::make_unique<Explainer>(encoder_from_target(target, {"block.0", "block.2"}), options, &target); };
+  DecoderOptions options{.widths = {64, 64},
+                         .scales = {2, 1},
+                         .classes = 7,
+                         .embedding = 8,
+                         .channels = 16,
+                         .top = 16,
+                         .head = 16};
+  const auto explainer_of = [&](Classifier& target) {
+    return std::make_unique<Explainer>(encoder_from_target(target, {"block.0", "block.2"}), options, &target);
+  };
   EXPECT_FALSE(explainer_of(fast)->shares_forward());  // no prior
   options.prior = "chefer";
   EXPECT_FALSE(explainer_of(plain)->shares_forward());
@@ -258,8 +274,10 @@ TEST(Engine, PerturbedProbabilitiesAndTheirGradientEqualTheLongWay) {
 
   Tensor keep = p.keep.clone().requires_grad_();
   const Tensor shown = keep.index_select(2, p.region.flatten().to(torch::kLong)).view({B, S, 1, 32, 32});
-  const Tensor images = p.reference.unsqueeze(1) + shown * (p.pixels - p.reference).unsqueeze(1);  // (B, S, 3, 32, 32)
-  const Tensor probs = torch::softmax(network->forward(normalised(images.flatten(0, 1), input)), 1).view({B, S, -1});
+  const Tensor images =
+      p.reference.unsqueeze(1) + shown * (p.pixels - p.reference).unsqueeze(1);  // (B, S, 3, 32, 32)
+  const Tensor probs =
+      torch::softmax(network->forward(normalized(images.flatten(0, 1), input)), 1).view({B, S, -1});
   const Tensor expected = probs.gather(2, p.classes.view({B, 1, 1}).expand({B, S, 1})).squeeze(2);
   expected.sum().backward();
 

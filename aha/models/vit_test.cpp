@@ -12,9 +12,9 @@
 namespace aha {
 namespace {
 
+using checks::message_of;
 using testing_nets::golden_input;
 using testing_nets::golden_table;
-using checks::message_of;
 using testing_nets::tiny_vit;
 
 VitConfig config_of(int width, int depth, int patch) {
@@ -253,7 +253,7 @@ TEST(Vit, MovesPositionsToOtherSizesByTheRuleOfTheSource) {
   for (const std::string rule : {"align_corners", "antialias", "plain", "scale_offset"}) {
     config.position_rule = rule;
     Vit network(config);
-    network->initialise(3);
+    network->initialize(3);
     const torch::NoGradGuard no_grad;
     network->pos_embed.copy_(golden_input({1, 17, 8}));
     const auto x = torch::zeros({1, 3, 24, 24});
@@ -279,7 +279,7 @@ TEST(Vit, DistilledAveragesItsTwoHeads) {
   auto config = tiny_vit()->config;
   config.distilled = true;
   Vit network(config);
-  network->initialise(5);
+  network->initialize(5);
   const auto x = golden_input({1, 3, 8, 8});
   const auto tokens = network->tokens(x);
   EXPECT_EQ(tokens.size(1), 6);
@@ -299,7 +299,7 @@ TEST(Vit, StoredPeriodsWinUnlessTheFormulaIsAskedFor) {
   config.rope = true;
   config.width = 16;
   Vit network(config);
-  network->initialise(1);
+  network->initialize(1);
   CanonicalWeights weights{table_from_state(*network), "dinov3", "dinov3"};
   weights.table.tensors["rope.periods"] = view_from_floats({2}, {1, 7});
   EXPECT_EQ(vit_from_weights(weights, config)->rope->periods[1].item<float>(), 7);
@@ -307,7 +307,7 @@ TEST(Vit, StoredPeriodsWinUnlessTheFormulaIsAskedFor) {
   EXPECT_EQ(vit_from_weights(weights, config)->rope->periods[1].item<float>(), 10);
 }
 
-// Tokens that differ by their place alone look at themselves and their neighbours, and not far away.
+// Tokens that differ by their place alone look at themselves and their neighbors, and not far away.
 TEST(Vit, MimeticAttentionBeginsLocal) {
   VitConfig config = config_of(128, 2, 4);
   config.image_size = 32;
@@ -323,16 +323,16 @@ TEST(Vit, MimeticAttentionBeginsLocal) {
       for (int j = 0; j < 64; ++j) near[i][j] = std::abs(i / 8 - j / 8) <= 1 && std::abs(i % 8 - j % 8) <= 1;
     return (patches * near).sum().item<double>() / 64;
   };
-  network->initialise(3);
-  EXPECT_NEAR(own_share(), 484.0 / 64 / 65, 0.02);  // all alike: neighbours and selves among 65 tokens
-  network->initialise_mimetic(3);
+  network->initialize(3);
+  EXPECT_NEAR(own_share(), 484.0 / 64 / 65, 0.02);  // all alike: neighbors and selves among 65 tokens
+  network->initialize_mimetic(3);
   EXPECT_GT(own_share(), 0.3);
 }
 
 TEST(Vit, TheSameSeedGivesTheSameStart) {
   const auto start = [](uint64_t seed) {
     Vit network(tiny_vit()->config);
-    network->initialise(seed);
+    network->initialize(seed);
     return network->forward(golden_input({1, 3, 8, 8}));
   };
   EXPECT_TRUE(start(7).equal(start(7)));

@@ -40,7 +40,7 @@ VitConfig learning_config() {
 
 Vit made(const VitConfig& config) {
   Vit network(config);
-  network->initialise(3);
+  network->initialize(3);
   return network;
 }
 
@@ -59,19 +59,19 @@ struct Learning {
   std::vector<Tensor> weights;
 };
 
-// Noise of five brightnesses, one a class: learnt within a few steps.
+// Noise of five brightnesses, one per class: learned within a few steps.
 Learning learn(const VitConfig& config, Forward forward, int steps) {
   Vit network = made(config);
-  torch::optim::AdamW optimiser(network->parameters(), torch::optim::AdamWOptions(1e-3));
+  torch::optim::AdamW optimizer(network->parameters(), torch::optim::AdamWOptions(1e-3));
   auto generator = at::make_generator<at::CPUGeneratorImpl>(11);
   Learning learning;
   for (int step = 0; step < steps; ++step) {
     const Tensor labels = torch::randint(0, 5, {20}, generator, torch::kLong);
     const Tensor x = torch::randn({20, 3, 16, 16}, generator) + 0.5 * labels.view({-1, 1, 1, 1});
     const Tensor loss = torch::nn::functional::cross_entropy(forward(network, x), labels);
-    optimiser.zero_grad();
+    optimizer.zero_grad();
     loss.backward();
-    optimiser.step();
+    optimizer.step();
     learning.losses.push_back(loss.item<double>());
   }
   for (const auto& parameter : network->parameters()) learning.weights.push_back(parameter.detach().clone());
@@ -109,7 +109,7 @@ TEST(VitTraining, TheLossFollowsLibtorchs) {
   const Learning expected = learn(learning_config(), libtorch_logits, kSteps),
                  found = learn(learning_config(), fast_logits, kSteps);
   // Both begin at the same weights and drift apart as rounding does; a gradient that is wrong anywhere leaves
-  // the curve within a few steps, because AdamW normalises its size away.
+  // the curve within a few steps, because AdamW normalizes its size away.
   for (int step = 0; step < kSteps; ++step)
     EXPECT_NEAR(found.losses[step], expected.losses[step], 1e-3 * expected.losses[0]) << "step " << step;
   EXPECT_LT(found.losses.back(), 0.8 * found.losses.front());

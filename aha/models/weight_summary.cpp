@@ -5,7 +5,7 @@
 
 namespace aha {
 
-WeightSummary summarise_weights(const std::string& path) {
+WeightSummary summarize_weights(const std::string& path) {
   const auto table = read_weights(path);
   WeightSummary summary;
   summary.path = path;

@@ -14,9 +14,9 @@ struct WeightSummary {
     std::vector<int64_t> shape;
   };
   std::string path;
-  std::string family, source;  // as canonical_from_any says; empty where no network was recognised
+  std::string family, source;  // as canonical_from_any says; empty where no network was recognized
   std::string architecture;    // the known architecture that fits, empty = none
-  std::string remark;          // why nothing was recognised
+  std::string remark;          // why nothing was recognized
   int64_t values = 0;          // of all tensors in the file
   int64_t parameters = 0;      // of the network: what is left after renaming, without buffers
   int classes = 0;
@@ -26,6 +26,6 @@ struct WeightSummary {
 };
 
 // Input error only for a file that cannot be read; an unknown network is a remark.
-WeightSummary summarise_weights(const std::string& path);
+WeightSummary summarize_weights(const std::string& path);
 
 }  // namespace aha

@@ -21,10 +21,10 @@ Tensor rope_periods(int64_t head_width, double base) {
 
 RopeTable rope_table(const Tensor& periods, int64_t h, int64_t w) {
   const auto options = periods.options();
-  const auto centre = [&](int64_t n) {
+  const auto center = [&](int64_t n) {
     return (torch::arange(n, options) + 0.5) / static_cast<double>(n) * 2 - 1;
   };
-  const auto grid = torch::meshgrid({centre(h), centre(w)}, "ij");
+  const auto grid = torch::meshgrid({center(h), center(w)}, "ij");
   const auto place = torch::stack({grid[0].flatten(), grid[1].flatten()}, 1);  // (N, 2)
   auto angles =
       (2 * std::numbers::pi * place.unsqueeze(2) / periods.view({1, 1, -1})).flatten(1);  // (N, d/2)

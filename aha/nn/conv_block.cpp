@@ -28,11 +28,13 @@ void ConvBlockImpl::set_precision(std::optional<Precision> wanted) {
 Tensor ConvBlockImpl::forward(const Tensor& x) {
   const auto plain = [](const Tensor& t) { return t.is_cpu() && t.scalar_type() == torch::kFloat32; };
   const auto& weight = mlp->fc1->weight;
-  if (!precision_ || !weight.requires_grad() || !plain(x) || !plain(weight) || !TrainableConvBlock::fits(width))
+  if (!precision_ || !weight.requires_grad() || !plain(x) || !plain(weight) ||
+      !TrainableConvBlock::fits(width))
     return forward_plain(x);
-  if (!trainable_) trainable_ = std::make_shared<TrainableConvBlock>(width, eps, best_kernel_set(*precision_));
-  return trainable_->forward(x, {conv_dw->weight, conv_dw->bias, norm->weight, norm->bias, weight, mlp->fc1->bias,
-                                 mlp->fc2->weight, mlp->fc2->bias, gamma});
+  if (!trainable_)
+    trainable_ = std::make_shared<TrainableConvBlock>(width, eps, best_kernel_set(*precision_));
+  return trainable_->forward(x, {conv_dw->weight, conv_dw->bias, norm->weight, norm->bias, weight,
+                                 mlp->fc1->bias, mlp->fc2->weight, mlp->fc2->bias, gamma});
 }
 
 Tensor ConvBlockImpl::forward_plain(const Tensor& x) {

@@ -4,8 +4,8 @@
 // ConvBlock:   x + gamma * fc2(gelu(fc1(norm(dwconv7x7(x))))), the middle part channels-last.
 // In channels_last memory the permutes around the norms and the linear layers move nothing.
 //
-// While its weights are learnt on the CPU a block runs on the fast kernels (trainable_conv_block.h) where it fits. The
-// plain way is their reference.
+// While its weights are learned on the CPU a block runs on the fast kernels (trainable_conv_block.h) where it
+// fits. The plain way is their reference.
 #pragma once
 
 #include <torch/nn/modules/conv.h>

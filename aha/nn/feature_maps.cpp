@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "aha/kernels/elementwise.h"
+#include "aha/kernels/elementwise/elementwise.h"
 #include "aha/kernels/kernel_set.h"
 #include "aha/nn/worth_threads.h"
 
@@ -80,7 +80,8 @@ struct GeluFunction : torch::autograd::Function<GeluFunction> {
     const int64_t n = in.numel();
     parallel_if_worth((n + kPiece - 1) / kPiece, kOfAGelu * static_cast<double>(n), [&](int64_t i, int) {
       const int64_t first = i * kPiece;
-      gelu(kernels, std::min(kPiece, n - first), from + first, to + first, derivative ? derivative + first : nullptr);
+      gelu(kernels, std::min(kPiece, n - first), from + first, to + first,
+           derivative ? derivative + first : nullptr);
     });
     return out;
   }

@@ -29,7 +29,9 @@ TEST(WithBorder, EqualsReplicationPadding) {
       torch::manual_seed(1);
       const Tensor x = torch::randn(shape).contiguous(memory);
       const Tensor seen = torch::randn({shape[0], shape[1], shape[2] + 2, shape[3] + 2});
-      const Outcome expected = outcome_of(x, seen, [](const Tensor& in) { return at::replication_pad2d(in, {1, 1, 1, 1}); });
+      const Outcome expected = outcome_of(x, seen, [](const Tensor& in) {
+        return at::replication_pad2d(in, {1, 1, 1, 1});
+      });
       const Outcome found = outcome_of(x, seen, with_border);
       EXPECT_TRUE(torch::equal(found.out, expected.out));
       EXPECT_LT(checks::relative(found.gradient, expected.gradient), 1e-6);
@@ -52,7 +54,8 @@ TEST(GeluOf, EqualsLibtorchsInAnyMemoryOrderAndNumberOfThreads) {
       set_threads(threads);
       const Tensor seen = torch::randn_like(x);
       // float64: libtorch 1.13 loses this gradient where strides differ (models/dpt.cpp).
-      const Outcome expected = outcome_of(x.to(torch::kFloat64), seen, [](const Tensor& in) { return torch::gelu(in); });
+      const Outcome expected =
+          outcome_of(x.to(torch::kFloat64), seen, [](const Tensor& in) { return torch::gelu(in); });
       const Outcome found = outcome_of(x, seen, gelu_of);
       EXPECT_LT(checks::relative(found.out, expected.out.to(torch::kFloat32)), 1e-6);
       EXPECT_LT(checks::relative(found.gradient, expected.gradient.to(torch::kFloat32)), 1e-6);
@@ -65,14 +68,17 @@ TEST(GeluOf, EqualsLibtorchsInAnyMemoryOrderAndNumberOfThreads) {
 TEST(FeatureMaps, GradientsAreDerivatives) {
   torch::manual_seed(3);
   const Tensor x = torch::randn({2, 3, 3, 4}), seen = torch::randn({2, 3, 5, 6}, torch::kFloat64);
-  const auto loss = [&](const Tensor& in) { return (gelu_of(with_border(in)).to(torch::kFloat64) * seen).sum(); };
+  const auto loss = [&](const Tensor& in) {
+    return (gelu_of(with_border(in)).to(torch::kFloat64) * seen).sum();
+  };
   const Tensor in = x.clone().requires_grad_();
   loss(in).backward();
   const torch::NoGradGuard no_grad;
   const double norm = in.grad().norm().item<double>();
   const Tensor direction = in.grad() / norm;
   constexpr double kStep = 1e-2;
-  const double slope = (loss(x + kStep * direction) - loss(x - kStep * direction)).item<double>() / (2 * kStep);
+  const double slope =
+      (loss(x + kStep * direction) - loss(x - kStep * direction)).item<double>() / (2 * kStep);
   EXPECT_NEAR(slope, norm, 1e-3 * norm);
 }
 

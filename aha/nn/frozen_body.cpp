@@ -18,7 +18,7 @@ Tensor plain_from(const Tensor& tensor) {
 }
 
 Product::Product(Format format, const Tensor& w, const Tensor& b)
-    : outputs(w.size(0)), inputs(w.size(1)), bias(rounded_to_strip(w.size(0))) {
+    : outputs(w.size(0)), inputs(w.size(1)), bias(rounded_to_panel(w.size(0))) {
   forward = PackedWeights::forward(format, floats_from(w).data(), outputs, inputs);
   if (b.defined()) std::ranges::copy(floats_from(b), bias.data());
 }
@@ -77,7 +77,8 @@ void FrozenBody::show(const float* images, int64_t n, FrozenWorkspace& w) const 
   for (int64_t i = 0; i < n; ++i) {
     // An unperturbed image is one whose reference is itself.
     const std::span<const float> image(images + i * size, static_cast<size_t>(size));
-    compose(pixel_kernels(), PatchSource(geometry, image, image, region, 1), kShown, i * geometry.tokens(), w.patches);
+    compose(pixel_kernels(), PatchSource(geometry, image, image, region, 1), kShown, i * geometry.tokens(),
+            w.patches);
   }
 }
 

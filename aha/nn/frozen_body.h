@@ -7,9 +7,9 @@
 #include <mutex>
 #include <vector>
 
-#include "aha/kernels/compose.h"
+#include "aha/kernels/compose/compose.h"
+#include "aha/kernels/core/packed_weights.h"
 #include "aha/kernels/kernel_set.h"
-#include "aha/kernels/packed_weights.h"
 #include "aha/tensor/tensor.h"
 
 namespace aha {
@@ -28,7 +28,8 @@ struct Product {
   Product(Format format, const Tensor& w, const Tensor& b);  // b may be undefined
   int64_t bytes() const { return forward.bytes(); }
 
-  // The pack of the way back, in a room of this thread: there until the thread asks for another in the same room.
+  // The pack of the backward pass, in a room of this thread: there until the thread asks for another in the
+  // same room.
   const PackedWeights& backward(const KernelSet& kernels, int room = 0) const;
 };
 
@@ -46,10 +47,11 @@ struct FrozenWorkspace {
   virtual ~FrozenWorkspace() = default;
 
   int64_t capacity;     // images
-  bool saving;          // holds what the way back needs
-  Activations patches;  // geometry.tokens() rows an image, in the form of FrozenBody::pixel_kernels()
-  AlignedBuffer<float> logits, dlogits;  // rows rounded_to_strip(classes) and classes apart
-  float* dpatches = nullptr;             // rows rounded_to_strip(columns) apart, in a buffer that the way back has done with
+  bool saving;          // holds what the backward pass needs
+  Activations patches;  // geometry.tokens() rows per image, in the form of FrozenBody::pixel_kernels()
+  AlignedBuffer<float> logits, dlogits;  // rows rounded_to_panel(classes) and classes apart
+  float* dpatches =
+      nullptr;  // rows rounded_to_panel(columns) apart, in a buffer that the backward pass has done with
   int64_t bytes = 0;
 
  protected:
@@ -58,11 +60,11 @@ struct FrozenWorkspace {
     return AlignedBuffer<float>(n);
   }
   Activations operand(Format format, int64_t rows, int64_t columns) {
-    bytes += rounded_to_strip(rows) * rounded_to_strip(columns) * (format == Format::kBf16 ? 2 : 4);
+    bytes += rounded_to_panel(rows) * rounded_to_panel(columns) * (format == Format::kBf16 ? 2 : 4);
     return Activations(format, rows, columns);
   }
-  Slopes slopes(Format format, int64_t rows, int64_t columns) {
-    Slopes made(format, rows, columns);
+  ActivationDerivative activation_derivative(Format format, int64_t rows, int64_t columns) {
+    ActivationDerivative made(format, rows, columns);
     bytes += made.bytes();
     return made;
   }
@@ -82,7 +84,7 @@ struct FrozenBody {
 
   virtual std::unique_ptr<FrozenWorkspace> make_workspace(int64_t images, bool save) const = 0;
   // Throws where this network has none.
-  virtual void check_way_back() const {}
+  virtual void check_backward() const {}
   // From w.patches to w.logits.
   virtual void forward(FrozenWorkspace& w, int64_t images) const = 0;
   // From w.dlogits to w.dpatches, after forward with a saving workspace.
@@ -94,7 +96,8 @@ struct FrozenBody {
   void give_back(std::unique_ptr<FrozenWorkspace> workspace);
   int64_t largest_workspace() const { return largest_workspace_; }
 
-  // Bytes of workspaces that logits() may keep between the way forward and the way back; chunks beyond them are computed again.
+  // Bytes of workspaces that logits() may keep between the forward pass and the backward pass; chunks beyond
+  // them are computed again.
   std::atomic<int64_t> most_kept_bytes = int64_t{2} << 30;
 
   // `images` (n, 3, H, W), contiguous, as the workspace's patch rows.

@@ -1,9 +1,9 @@
 #include "aha/nn/frozen_convnext.h"
 
 #include "aha/base/error.h"
-#include "aha/kernels/depthwise.h"
-#include "aha/kernels/gemm.h"
-#include "aha/kernels/layer_norm.h"
+#include "aha/kernels/depthwise/depthwise.h"
+#include "aha/kernels/gemm/gemm.h"
+#include "aha/kernels/layer_norm/layer_norm.h"
 #include "aha/nn/frozen_body.h"
 
 namespace aha {
@@ -53,22 +53,22 @@ using Pieces = std::vector<Activations>;
 
 struct SavedBlock {
   Pieces xhat;
-  std::vector<Slopes> gelu_derivative;
+  std::vector<ActivationDerivative> gelu_derivative;
   AlignedBuffer<float> rstd;
 };
 
-// All columns of a row of `from` to the columns of `to` from `to_column` on, both whole strips.
+// All columns of a row of `from` to the columns of `to` from `to_column` on, both whole panels.
 void copy_row(const Activations& from, int64_t row, Activations& to, int64_t to_row, int64_t to_column) {
   if (from.format() == Format::kF32) {
     std::memcpy(to.f32() + to_row * to.stride() + to_column, from.f32() + row * from.stride(),
                 sizeof(float) * from.columns());
     return;
   }
-  for (int64_t s = 0; s < from.strips(); ++s)
+  for (int64_t s = 0; s < from.panels(); ++s)
     for (int64_t plane = 0; plane < from.planes(); ++plane)
-      std::memcpy(to.bf16() + to.strip_offset(to_row, to_column / kStrip + s) + plane * Activations::kPlane,
-                  from.bf16() + from.strip_offset(row, s) + plane * Activations::kPlane,
-                  sizeof(Bf16) * kStrip);
+      std::memcpy(to.bf16() + to.panel_offset(to_row, to_column / kPanel + s) + plane * Activations::kPlane,
+                  from.bf16() + from.panel_offset(row, s) + plane * Activations::kPlane,
+                  sizeof(Bf16) * kPanel);
 }
 
 // Row of the stage before whose pixel is quarter q of row r.
@@ -111,7 +111,7 @@ struct FrozenConvNext::Body : FrozenBody {
 
 struct FrozenConvNext::Body::Workspace : FrozenWorkspace {
   struct StageSpace {
-    std::vector<SavedBlock> blocks;  // one a block on the way to a gradient, else one for all
+    std::vector<SavedBlock> blocks;  // one per block on the way to a gradient, else one for all
     Pieces down_xhat;                // of the stage before
     AlignedBuffer<float> down_rstd;
     Activations quarters;  // (R, 4 D of the stage before)
@@ -125,7 +125,8 @@ struct FrozenConvNext::Body::Workspace : FrozenWorkspace {
   AlignedBuffer<float> stem_rstd;
   AlignedBuffer<float> x;     // (R, D): the residual stream
   AlignedBuffer<float> rows;  // (R, D) or a piece of it: what a norm reads
-  AlignedBuffer<float> dx, dy;  // (R, D): gradient of the residual stream; of a depthwise convolution's output, later dpatches
+  AlignedBuffer<float> dx,
+      dy;  // (R, D): gradient of the residual stream; of a depthwise convolution's output, later dpatches
   AlignedBuffer<float> dquarters;  // (R, 4 D of the stage before)
   AlignedBuffer<float> pooled, dpooled, head_rstd;
   Activations head_input, dlogits_operand;
@@ -147,7 +148,10 @@ FrozenConvNext::Body::Workspace::Workspace(const Body& net, int64_t images, bool
     for (size_t i = 0; i < (save ? stage.blocks.size() : 1); ++i) {
       SavedBlock block;
       block.xhat = pieces(stage, stage.width);
-      if (save) for_pieces(stage, images, [&](const Piece& p) { block.gelu_derivative.push_back(slopes(format, p.rows, stage.hidden)); });
+      if (save)
+        for_pieces(stage, images, [&](const Piece& p) {
+          block.gelu_derivative.push_back(activation_derivative(format, p.rows, stage.hidden));
+        });
       block.rstd = floats(R);
       space.blocks.push_back(std::move(block));
     }
@@ -173,10 +177,10 @@ FrozenConvNext::Body::Workspace::Workspace(const Body& net, int64_t images, bool
   pooled = floats(images * D);
   head_input = operand(format, images, D);
   head_rstd = floats(images);
-  logits = floats(images * rounded_to_strip(net.classes));
+  logits = floats(images * rounded_to_panel(net.classes));
   if (save) {
     dx = floats(most_rows);
-    dy = floats(std::max(most_rows, R * rounded_to_strip(net.geometry.columns())));
+    dy = floats(std::max(most_rows, R * rounded_to_panel(net.geometry.columns())));
     dpatches = dy.data();
     dquarters = floats(most_quarters);
     dpooled = floats(images * D);
@@ -206,8 +210,8 @@ FrozenConvNext::Body::Body(const FrozenConvNextWeights& w, const KernelSet& set)
     Stage stage;
     stage.width = given.blocks.at(0).dw_weight.size(0);
     stage.hidden = given.blocks[0].fc1_weight.size(0);
-    if (stage.width % kStrip != 0)
-      throw input_error("the fast engine needs widths that are multiples of {}, found {} in stage {}", kStrip,
+    if (stage.width % kPanel != 0)
+      throw input_error("the fast engine needs widths that are multiples of {}, found {} in stage {}", kPanel,
                         stage.width, s);
     stage.lines = w.height / w.stem_stride >> s;
     stage.line_pixels = w.width / w.stem_stride >> s;
@@ -256,7 +260,8 @@ void FrozenConvNext::Body::stem_forward(Workspace& w, int64_t images) const {
   const KernelSet& k = *kernels;
   const Stage& stage = stages.front();
   const int64_t D = stage.width;
-  gemm(pixel_kernels(), images * stage.pixels(), w.patches, stem.forward, StoreRows{w.rows.data(), D, stem.bias.data()});
+  gemm(pixel_kernels(), images * stage.pixels(), w.patches, stem.forward,
+       StoreRows{w.rows.data(), D, stem.bias.data()});
   for_pieces(stage, images, [&](const Piece& p) {
     layer_norm(k, p.rows, w.rows.data() + p.first_row * D, D, eps, w.stem_xhat[p.index],
                w.stem_rstd.data() + p.first_row);
@@ -318,7 +323,7 @@ void FrozenConvNext::Body::head_forward(Workspace& w, int64_t images) const {
   }
   layer_norm(*kernels, images, w.pooled.data(), D, head_eps, w.head_input, w.head_rstd.data());
   gemm(*kernels, images, w.head_input, head.forward,
-       StoreRows{w.logits.data(), rounded_to_strip(classes), head.bias.data()});
+       StoreRows{w.logits.data(), rounded_to_panel(classes), head.bias.data()});
 }
 
 void FrozenConvNext::Body::run_stages(Workspace& w, int64_t images, const After& after) const {
@@ -417,7 +422,7 @@ void FrozenConvNext::Body::down_backward(Workspace& w, size_t s, int64_t images)
 void FrozenConvNext::Body::stem_backward(Workspace& w, int64_t images) const {
   const KernelSet& k = *kernels;
   const Stage& stage = stages.front();
-  const int64_t D = stage.width, columns = rounded_to_strip(geometry.columns());
+  const int64_t D = stage.width, columns = rounded_to_panel(geometry.columns());
   const PackedWeights& affine_back = stem_affine.backward(k);
   for_pieces(stage, images, [&](const Piece& p) {
     Activations& operand = w.stages.front().dx_operand[p.index];

@@ -2,7 +2,7 @@
 
 #include "aha/base/error.h"
 #include "aha/base/parallel.h"
-#include "aha/kernels/sets_under_test.h"
+#include "aha/kernels/sets/sets_under_test.h"
 #include "aha/testing/gradient.h"
 
 namespace aha {
@@ -16,9 +16,9 @@ struct Shape {
   int64_t classes;
 };
 
-const Shape kSmall = {32, 2, {64, 128, 256}, {1, 2, 1}, 10};         // for 32 x 32 pictures
+const Shape kSmall = {32, 2, {64, 128, 256}, {1, 2, 1}, 10};         // for 32 x 32 images
 const Shape kTiny = {64, 4, {96, 192, 384, 768}, {1, 1, 2, 1}, 33};  // as ConvNeXt-Tiny, less deep
-const Shape kOdd = {48, 3, {32, 96}, {2, 1}, 7};                     // lines of 16 and 8, one strip
+const Shape kOdd = {48, 3, {32, 96}, {2, 1}, 7};                     // lines of 16 and 8, one panel
 
 // Random everything, norms and biases too, so that folding them wrongly shows. The scale of each product
 // keeps its rows near one.
@@ -28,7 +28,7 @@ FrozenConvNextWeights random_weights(const Shape& shape) {
     const Tensor w = torch::randn(sizes);
     return w / std::sqrt(static_cast<double>(w[0].numel()));
   };
-  const auto vector = [](int64_t n, double centre) { return centre + 0.2 * torch::randn({n}); };
+  const auto vector = [](int64_t n, double center) { return center + 0.2 * torch::randn({n}); };
   FrozenConvNextWeights w;
   w.height = w.width = shape.size;
   w.stem_stride = shape.stem_stride;
@@ -64,12 +64,12 @@ FrozenConvNextWeights random_weights(const Shape& shape) {
   return w;
 }
 
-Tensor normed(const Tensor& rows, const Tensor& weight, const Tensor& bias, double eps) {
+Tensor normalized(const Tensor& rows, const Tensor& weight, const Tensor& bias, double eps) {
   return torch::layer_norm(rows, {rows.size(-1)}, weight.to(torch::kFloat64), bias.to(torch::kFloat64), eps);
 }
 
-Tensor channel_normed(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
-  return normed(x.permute({0, 2, 3, 1}), weight, bias, eps).permute({0, 3, 1, 2});
+Tensor channel_normalized(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
+  return normalized(x.permute({0, 2, 3, 1}), weight, bias, eps).permute({0, 3, 1, 2});
 }
 
 // The obvious network in float64. features: after the stem and after every stage.
@@ -80,24 +80,24 @@ Tensor reference_logits(const FrozenConvNextWeights& w, const Tensor& pixels,
     return torch::tensor({v[0], v[1], v[2]}, torch::kFloat64).view({3, 1, 1});
   };
   Tensor x = (d(pixels) - three(w.mean)) / three(w.std);
-  x = channel_normed(torch::conv2d(x, d(w.stem_weight), d(w.stem_bias), w.stem_stride), w.stem_norm_weight,
-                     w.stem_norm_bias, w.eps);
+  x = channel_normalized(torch::conv2d(x, d(w.stem_weight), d(w.stem_bias), w.stem_stride),
+                         w.stem_norm_weight, w.stem_norm_bias, w.eps);
   if (features) features->push_back(x);
   for (const auto& stage : w.stages) {
     if (stage.down_weight.defined())
-      x = torch::conv2d(channel_normed(x, stage.norm_weight, stage.norm_bias, w.eps), d(stage.down_weight),
-                        d(stage.down_bias), 2);
+      x = torch::conv2d(channel_normalized(x, stage.norm_weight, stage.norm_bias, w.eps),
+                        d(stage.down_weight), d(stage.down_bias), 2);
     for (const auto& b : stage.blocks) {
       Tensor y = torch::conv2d(x, d(b.dw_weight), d(b.dw_bias), 1, 3, 1, x.size(1))
                      .permute({0, 2, 3, 1});  // (B, h, w, D)
-      y = torch::linear(normed(y, b.norm_weight, b.norm_bias, w.eps), d(b.fc1_weight), d(b.fc1_bias));
+      y = torch::linear(normalized(y, b.norm_weight, b.norm_bias, w.eps), d(b.fc1_weight), d(b.fc1_bias));
       y = y * 0.5 * (1 + torch::erf(y / std::sqrt(2.0)));
       y = torch::linear(y, d(b.fc2_weight), d(b.fc2_bias)) * d(b.gamma);
       x = x + y.permute({0, 3, 1, 2});
     }
     if (features) features->push_back(x);
   }
-  return torch::linear(normed(x.mean({2, 3}), w.head_norm_weight, w.head_norm_bias, w.head_eps),
+  return torch::linear(normalized(x.mean({2, 3}), w.head_norm_weight, w.head_norm_bias, w.head_eps),
                        d(w.head_weight), d(w.head_bias));
 }
 
@@ -111,7 +111,7 @@ int64_t products_up_to(const Shape& shape, size_t stages) {
 int64_t products_to_logits(const Shape& shape) {
   return products_up_to(shape, shape.depths.size()) + 1;
 }
-// The way back goes through the same products once more.
+// The backward pass goes through the same products once more.
 int64_t products_to_gradient(const Shape& shape) {
   return 2 * products_to_logits(shape);
 }
@@ -205,7 +205,7 @@ TEST_P(FrozenConvNextOn, AnyThreadsAndAnySplitGiveTheSameBits) {
     }
   }
   engine.keep_at_most(0);
-  EXPECT_TRUE(torch::equal(both(0, 5).second, gradient)) << "nothing kept for the way back";
+  EXPECT_TRUE(torch::equal(both(0, 5).second, gradient)) << "nothing kept for the backward pass";
   set_threads(0);
 }
 

@@ -5,7 +5,7 @@
 
 #include "aha/base/error.h"
 #include "aha/base/parallel.h"
-#include "aha/kernels/elementwise.h"
+#include "aha/kernels/elementwise/elementwise.h"
 #include "aha/nn/frozen_body.h"
 
 namespace aha {
@@ -25,8 +25,8 @@ void pixels_from_patch_rows(const PatchGeometry& g, const float* rows, int64_t s
   }
 }
 
-// The whole network as one node: keeps chunks' workspaces until the gradient has passed, as many as may be kept; the others
-// are computed again on the way back, so that memory does not grow with the batch.
+// The whole network as one node: keeps chunks' workspaces until the gradient has passed, as many as may be
+// kept; the others are computed again in the backward pass, so that memory does not grow with the batch.
 struct LogitsFunction : torch::autograd::Function<LogitsFunction> {
   struct State : torch::CustomClassHolder {
     std::shared_ptr<FrozenBody> net;
@@ -45,7 +45,7 @@ struct LogitsFunction : torch::autograd::Function<LogitsFunction> {
   };
 
   static Tensor run(const std::shared_ptr<FrozenBody>& net, const Tensor& pixels, State* keep) {
-    const int64_t B = pixels.size(0), chunk = net->chunk_size(B), stride = rounded_to_strip(net->classes);
+    const int64_t B = pixels.size(0), chunk = net->chunk_size(B), stride = rounded_to_panel(net->classes);
     Tensor out = torch::empty({B, net->classes});
     if (keep) {
       keep->net = net;
@@ -84,7 +84,7 @@ struct LogitsFunction : torch::autograd::Function<LogitsFunction> {
     const int64_t image_size = out[0].numel();
     parallel_for(static_cast<int64_t>(state.chunks.size()), [&](int64_t c, int) {
       const int64_t first = c * chunk, n = std::min(chunk, B - first),
-                    stride = rounded_to_strip(net->geometry.columns());
+                    stride = rounded_to_panel(net->geometry.columns());
       auto again = state.chunks[c] ? nullptr : net->take(chunk, true);
       FrozenWorkspace& w = again ? *again : *state.chunks[c];
       if (again) {
@@ -131,7 +131,7 @@ Tensor FrozenNetwork::logits(const Tensor& pixels) {
   if (body_->classes == 0) throw input_error("logits: this network is an encoder without a head");
   if (!torch::GradMode::is_enabled() || !pixels.requires_grad())
     return LogitsFunction::run(body_, pixels, nullptr).to(pixels.device());
-  body_->check_way_back();
+  body_->check_backward();
   return LogitsFunction::apply(pixels, body_);
 }
 
@@ -144,7 +144,7 @@ FrozenNetwork::Probabilities FrozenNetwork::perturbed_probabilities(const Pertur
   check_shape(images.region, {net.geometry.height, net.geometry.width}, "region");
   check_shape(images.classes, {B}, "classes");
   if (net.classes == 0) throw input_error("probabilities: this network is an encoder without a head");
-  if (with_gradient) net.check_way_back();
+  if (with_gradient) net.check_backward();
   const Tensor pixels = plain_from(images.pixels), reference = plain_from(images.reference),
                keep = plain_from(images.keep);
   const Tensor region = images.region.to(torch::kCPU, torch::kInt32).contiguous();
@@ -165,8 +165,8 @@ FrozenNetwork::Probabilities FrozenNetwork::perturbed_probabilities(const Pertur
   });
   // One list of B * S perturbed images, cut into chunks wherever it falls.
   const int64_t total = B * S, chunk = net.chunk_size(total), tokens = net.geometry.tokens();
-  const int64_t stride = rounded_to_strip(net.geometry.columns()),
-                logit_stride = rounded_to_strip(net.classes);
+  const int64_t stride = rounded_to_panel(net.geometry.columns()),
+                logit_stride = rounded_to_panel(net.classes);
   const auto keep_of = [&](int64_t i) {
     return std::span<const float>(keep.data_ptr<float>() + i * K, static_cast<size_t>(K));
   };

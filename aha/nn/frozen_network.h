@@ -1,9 +1,9 @@
 // A frozen classifier on the fast kernels, as those who use it see it: logits, and the probabilities of
 // perturbed images, both with their exact derivatives.
 //
-// Images are processed in chunks, one thread a chunk; a row's value does not depend on its chunk, so results
-// are the same for any number of threads and any batch split. Weights never get gradients. What the networks
-// are: frozen_vit.h, frozen_convnext.h. What one of them has to provide: frozen_body.h.
+// Images are processed in chunks, one thread per chunk; a row's value does not depend on its chunk, so
+// results are the same for any number of threads and any batch split. Weights never get gradients. What the
+// networks are: frozen_vit.h, frozen_convnext.h. What one of them has to provide: frozen_body.h.
 #pragma once
 
 #include <memory>
@@ -22,8 +22,8 @@ class FrozenNetwork {
   // pixels (B, 3, H, W) in [0, 1] -> logits (B, C). One autograd function: differentiable in the pixels.
   Tensor logits(const Tensor& pixels);
 
-  // How much of the way forward logits() may keep for the way back, 2 GB unless said otherwise: what a larger batch has beyond it
-  // is computed again. The numbers are the same.
+  // How much of the forward pass logits() may keep for the backward pass, 2 GB unless said otherwise: what a
+  // larger batch has beyond it is computed again. The numbers are the same.
   void keep_at_most(int64_t bytes);
 
   // Perturbed images that never exist as images: for image b and mask s, pixel x shows

@@ -3,11 +3,11 @@
 #include <numeric>
 
 #include "aha/base/error.h"
-#include "aha/kernels/attention.h"
-#include "aha/kernels/elementwise.h"
-#include "aha/kernels/gemm.h"
-#include "aha/kernels/layer_norm.h"
-#include "aha/kernels/rope.h"
+#include "aha/kernels/attention/attention.h"
+#include "aha/kernels/elementwise/elementwise.h"
+#include "aha/kernels/gemm/gemm.h"
+#include "aha/kernels/layer_norm/layer_norm.h"
+#include "aha/kernels/rope/rope.h"
 #include "aha/nn/frozen_body.h"
 #include "aha/nn/row_products.h"
 
@@ -15,15 +15,15 @@ namespace aha {
 namespace {
 
 struct Layer {
-  Product qkv;     // (3D, D), q scaled; empty in a class-only last block
-  Product q, kv;   // the last block of a classifier: queries of the class tokens alone
+  Product qkv;    // (3D, D), q scaled; empty in a class-only last block
+  Product q, kv;  // the last block of a classifier: queries of the class tokens alone
   Product proj, fc1, fc2;
 };
 
-// What the way back needs of one block.
+// What the backward pass needs of one block.
 struct Saved {
   Activations xhat1, xhat2;
-  Slopes gelu_derivative;
+  ActivationDerivative gelu_derivative;
   Heads q, k, v;
   AlignedBuffer<float> rstd1, rstd2, log_sum_exp;
 };
@@ -40,13 +40,13 @@ struct FrozenVit::Body : FrozenBody {
   float eps;
   Product patch;
   PackedWeights patch_back;          // in the form of the other products
-  std::vector<Product> head;         // one a class token, the final norm folded in, divided by their number
+  std::vector<Product> head;         // one per class token, the final norm folded in, divided by their number
   AlignedBuffer<float> token_table;  // (T, D): prefix tokens, then position + patch bias
   AlignedBuffer<float> rope_cos, rope_sin;
   std::vector<Layer> layers;
 
   std::unique_ptr<FrozenWorkspace> make_workspace(int64_t images, bool save) const override;
-  void check_way_back() const override;
+  void check_backward() const override;
   void forward(FrozenWorkspace& w, int64_t images) const override;
   void backward(FrozenWorkspace& w, int64_t images) const override;
   int64_t packed_bytes() const override;
@@ -59,7 +59,7 @@ struct FrozenVit::Body : FrozenBody {
 
   // Who only wants to see the gradient that reaches each attention, last block first, ends there.
   using AtAttention = std::function<void(const Saved& s, const Heads& dout)>;
-  void way_back(Workspace& w, int64_t images, const AtAttention& at_attention) const;
+  void backward_pass(Workspace& w, int64_t images, const AtAttention& at_attention) const;
 
  private:
   void last_block_backward(Workspace& w, int64_t images, const AtAttention& at_attention) const;
@@ -68,17 +68,18 @@ struct FrozenVit::Body : FrozenBody {
 struct FrozenVit::Body::Workspace : FrozenWorkspace {
   Workspace(const Body& net, int64_t images, bool save);
 
-  std::vector<Saved> saved;             // one a block on the way to a gradient, else one for all
-  Saved last;                           // of the last block, class tokens alone
-  Saved spare;                          // of the last block, all tokens, for who wants to see them on the way to a gradient
-  AlignedBuffer<float> x, rows;         // (R, D): residual stream, on the way back its gradient; a product's rows, the last of which are dpatches
-  AlignedBuffer<float> xc, dxc;         // the same of the class tokens alone, (B * class tokens, D)
+  std::vector<Saved> saved;  // one per block on the way to a gradient, else one for all
+  Saved last;                // of the last block, class tokens alone
+  Saved spare;  // of the last block, all tokens, for who wants to see them on the way to a gradient
+  AlignedBuffer<float> x, rows;  // (R, D): residual stream, in the backward pass its gradient; a product's
+                                 // rows, the last of which are dpatches
+  AlignedBuffer<float> xc, dxc;  // the same of the class tokens alone, (B * class tokens, D)
   AlignedBuffer<float> last_rstd, head_rstd;
-  Activations last_xhat;                // last block: norm1 of the class tokens
-  Activations narrow;                   // (R, D): what the attention gives; on the way back the stream's gradient
-  Activations hidden;                   // (R, F): of the MLP; on the way back its gradient
+  Activations last_xhat;  // last block: norm1 of the class tokens
+  Activations narrow;     // (R, D): what the attention gives; in the backward pass the stream's gradient
+  Activations hidden;     // (R, F): of the MLP; in the backward pass its gradient
   Activations dqkv, dq_last, dkv_last, dlogits_operand;
-  std::vector<Activations> head_input;  // one a class token, (B, D)
+  std::vector<Activations> head_input;  // one per class token, (B, D)
   Heads dout, dout_last;
 
   // Of a block whose `queries` first tokens ask.
@@ -86,12 +87,13 @@ struct FrozenVit::Body::Workspace : FrozenWorkspace {
 
  private:
   Heads cut(Format format, int64_t images, int64_t heads, int64_t tokens, int64_t width) {
-    bytes += images * heads * rounded_to_strip(tokens) * width * (format == Format::kBf16 ? 2 : 4);
+    bytes += images * heads * rounded_to_panel(tokens) * width * (format == Format::kBf16 ? 2 : 4);
     return Heads(format, images, heads, tokens, width);
   }
 };
 
-FrozenVit::Body::Workspace::Workspace(const Body& net, int64_t images, bool save) : FrozenWorkspace(images, save) {
+FrozenVit::Body::Workspace::Workspace(const Body& net, int64_t images, bool save)
+    : FrozenWorkspace(images, save) {
   const Format format = net.kernels->format;
   const int64_t R = images * net.tokens, D = net.width, F = net.hidden, Rc = images * net.class_tokens;
   const size_t blocks = net.layers.size();
@@ -106,11 +108,11 @@ FrozenVit::Body::Workspace::Workspace(const Body& net, int64_t images, bool save
     last_xhat = operand(format, Rc, D);
     last_rstd = floats(Rc);
     head_rstd = floats(Rc);
-    logits = floats(images * rounded_to_strip(net.classes));
+    logits = floats(images * rounded_to_panel(net.classes));
     for (int64_t h = 0; h < net.class_tokens; ++h) head_input.push_back(operand(format, images, D));
   }
   if (save) {
-    rows = floats(R * std::max(D, rounded_to_strip(net.geometry.columns())));
+    rows = floats(R * std::max(D, rounded_to_panel(net.geometry.columns())));
     dpatches = rows.data();
     dxc = floats(Rc * D);
     dlogits = floats(images * net.classes);
@@ -129,7 +131,7 @@ Saved FrozenVit::Body::Workspace::block_state(const Body& net, int64_t queries) 
   Saved s;
   s.xhat1 = operand(format, key_rows, net.width);
   s.xhat2 = operand(format, query_rows, net.width);
-  if (saving) s.gelu_derivative = slopes(format, query_rows, net.hidden);
+  if (saving) s.gelu_derivative = activation_derivative(format, query_rows, net.hidden);
   s.q = cut(format, capacity, net.heads, queries, net.head_width);
   s.k = cut(format, capacity, net.heads, net.tokens, net.head_width);
   s.v = cut(format, capacity, net.heads, net.tokens, net.head_width);
@@ -145,7 +147,9 @@ FrozenVit::Body::Body(const FrozenVitWeights& w, const KernelSet& chosen) : Froz
   heads = w.heads;
   head_width = width / heads;
   if (width % 32 != 0 || head_width % 32 != 0 || head_width * heads != width)
-    throw input_error("the fast engine needs a width and a head width that are multiples of 32, found {} in {} heads", width, heads);
+    throw input_error(
+        "the fast engine needs a width and a head width that are multiples of 32, found {} in {} heads",
+        width, heads);
   hidden = w.blocks.at(0).fc1_weight.size(0);
   eps = static_cast<float>(w.eps);
   class_tokens = w.head_weight.empty() ? 0 : w.class_tokens;
@@ -156,11 +160,13 @@ FrozenVit::Body::Body(const FrozenVitWeights& w, const KernelSet& chosen) : Froz
   geometry.mean = w.mean;
   geometry.std = w.std;
   tokens = geometry.tokens();
-  // About 1,600 rows a chunk keep the operand of a product in the second-level cache and amortise the weights' way from memory.
+  // About 1,600 rows per chunk keep the operand of a product in the second-level cache and amortize the
+  // weights' way from memory.
   images_a_chunk = std::clamp<int64_t>((1600 + tokens / 2) / tokens, 1, 64);
 
   patch = Product(pixel_kernels().format, w.patch_weight, Tensor());
-  patch_back = PackedWeights::backward(format, floats_from(w.patch_weight).data(), patch.outputs, patch.inputs);
+  patch_back =
+      PackedWeights::backward(format, floats_from(w.patch_weight).data(), patch.outputs, patch.inputs);
   token_table = AlignedBuffer<float>(tokens * width);
   std::ranges::copy(floats_from(w.prefix), token_table.data());
   Tensor table = doubles_from(w.patch_bias).unsqueeze(0).expand({geometry.patches(), width});
@@ -183,7 +189,8 @@ FrozenVit::Body::Body(const FrozenVitWeights& w, const KernelSet& chosen) : Froz
     layer.qkv = Product(format, qkv.weight, qkv.bias);
     if (class_tokens > 0 && i + 1 == w.blocks.size()) {
       layer.q = Product(format, qkv.weight.narrow(0, 0, width), qkv.bias.narrow(0, 0, width));
-      layer.kv = Product(format, qkv.weight.narrow(0, width, 2 * width), qkv.bias.narrow(0, width, 2 * width));
+      layer.kv =
+          Product(format, qkv.weight.narrow(0, width, 2 * width), qkv.bias.narrow(0, width, 2 * width));
     }
     const Folded proj = fold_scale(b.proj_weight, b.proj_bias, b.scale1);
     layer.proj = Product(format, proj.weight, proj.bias);
@@ -205,8 +212,8 @@ std::unique_ptr<FrozenWorkspace> FrozenVit::Body::make_workspace(int64_t images,
   return std::make_unique<Workspace>(*this, images, save);
 }
 
-void FrozenVit::Body::check_way_back() const {
-  if (rope_cos.size() > 0) throw input_error("the fast engine has no way back through rotary positions");
+void FrozenVit::Body::check_backward() const {
+  if (rope_cos.size() > 0) throw input_error("the fast engine has no backward pass through rotary positions");
 }
 
 void FrozenVit::Body::class_forward(Workspace& w, int64_t images) const {
@@ -216,22 +223,27 @@ void FrozenVit::Body::class_forward(Workspace& w, int64_t images) const {
   const int64_t R = images * tokens, C = class_tokens, Rc = images * C, D = width;
   layer_norm(k, R, w.x.data(), D, eps, s.xhat1, s.rstd1.data());
   gemm(k, R, s.xhat1, layer.kv.forward, StoreHeads{{&s.k, &s.v, nullptr}, layer.kv.bias.data()});
-  if (rope_cos.size() > 0) rotate_heads(k, images, geometry.prefix_tokens, rope_cos.data(), rope_sin.data(), s.k);
-  for (int64_t b = 0; b < images; ++b) std::memcpy(w.xc.data() + b * C * D, w.x.data() + b * tokens * D, sizeof(float) * C * D);
+  if (rope_cos.size() > 0)
+    rotate_heads(k, images, geometry.prefix_tokens, rope_cos.data(), rope_sin.data(), s.k);
+  for (int64_t b = 0; b < images; ++b)
+    std::memcpy(w.xc.data() + b * C * D, w.x.data() + b * tokens * D, sizeof(float) * C * D);
   layer_norm(k, Rc, w.xc.data(), D, eps, w.last_xhat, w.last_rstd.data());
   gemm(k, Rc, w.last_xhat, layer.q.forward, StoreHeads{{&s.q, nullptr, nullptr}, layer.q.bias.data()});
   attention_forward(k, {&s.q, &s.k, &s.v, images}, w.narrow, s.log_sum_exp.data());
   gemm(k, Rc, w.narrow, layer.proj.forward, AddToRows{w.xc.data(), D, layer.proj.bias.data()});
   layer_norm(k, Rc, w.xc.data(), D, eps, s.xhat2, s.rstd2.data());
-  gemm(k, Rc, s.xhat2, layer.fc1.forward, GeluToActivations{&w.hidden, layer.fc1.bias.data(), w.saving ? &s.gelu_derivative : nullptr});
+  gemm(k, Rc, s.xhat2, layer.fc1.forward,
+       GeluToActivations{&w.hidden, layer.fc1.bias.data(), w.saving ? &s.gelu_derivative : nullptr});
   gemm(k, Rc, w.hidden, layer.fc2.forward, AddToRows{w.xc.data(), D, layer.fc2.bias.data()});
-  const int64_t stride = rounded_to_strip(classes);
+  const int64_t stride = rounded_to_panel(classes);
   for (int64_t h = 0; h < C; ++h) {
     layer_norm(k, images, w.xc.data() + h * D, C * D, eps, w.head_input[h], w.head_rstd.data() + h * images);
     if (h == 0)
-      gemm(k, images, w.head_input[h], head[h].forward, StoreRows{w.logits.data(), stride, head[h].bias.data()});
+      gemm(k, images, w.head_input[h], head[h].forward,
+           StoreRows{w.logits.data(), stride, head[h].bias.data()});
     else
-      gemm(k, images, w.head_input[h], head[h].forward, AddToRows{w.logits.data(), stride, head[h].bias.data()});
+      gemm(k, images, w.head_input[h], head[h].forward,
+           AddToRows{w.logits.data(), stride, head[h].bias.data()});
   }
 }
 
@@ -241,16 +253,20 @@ void FrozenVit::Body::block_forward(Workspace& w, int64_t images, const Layer& l
   layer_norm(k, R, w.x.data(), D, eps, s.xhat1, s.rstd1.data());
   gemm(k, R, s.xhat1, layer.qkv.forward, StoreHeads{{&s.q, &s.k, &s.v}, layer.qkv.bias.data()});
   if (rope_cos.size() > 0)
-    for (Heads* heads : {&s.q, &s.k}) rotate_heads(k, images, geometry.prefix_tokens, rope_cos.data(), rope_sin.data(), *heads);
+    for (Heads* heads : {&s.q, &s.k})
+      rotate_heads(k, images, geometry.prefix_tokens, rope_cos.data(), rope_sin.data(), *heads);
   attention_forward(k, {&s.q, &s.k, &s.v, images}, w.narrow, s.log_sum_exp.data());
   gemm(k, R, w.narrow, layer.proj.forward, AddToRows{w.x.data(), D, layer.proj.bias.data()});
   layer_norm(k, R, w.x.data(), D, eps, s.xhat2, s.rstd2.data());
-  gemm(k, R, s.xhat2, layer.fc1.forward, GeluToActivations{&w.hidden, layer.fc1.bias.data(), w.saving ? &s.gelu_derivative : nullptr});
+  gemm(k, R, s.xhat2, layer.fc1.forward,
+       GeluToActivations{&w.hidden, layer.fc1.bias.data(), w.saving ? &s.gelu_derivative : nullptr});
   gemm(k, R, w.hidden, layer.fc2.forward, AddToRows{w.x.data(), D, layer.fc2.bias.data()});
 }
 
-void FrozenVit::Body::run_blocks(Workspace& w, int64_t images, size_t blocks, const AfterBlock& after_block) const {
-  gemm(pixel_kernels(), images * tokens, w.patches, patch.forward, StoreWithTable{w.x.data(), width, token_table.data(), tokens});
+void FrozenVit::Body::run_blocks(Workspace& w, int64_t images, size_t blocks,
+                                 const AfterBlock& after_block) const {
+  gemm(pixel_kernels(), images * tokens, w.patches, patch.forward,
+       StoreWithTable{w.x.data(), width, token_table.data(), tokens});
   for (size_t i = 0; i < blocks; ++i) {
     Saved& s = w.saved[w.saving ? i : 0];
     block_forward(w, images, layers[i], s);
@@ -264,7 +280,8 @@ void FrozenVit::Body::forward(FrozenWorkspace& workspace, int64_t images) const 
   class_forward(w, images);
 }
 
-void FrozenVit::Body::last_block_backward(Workspace& w, int64_t images, const AtAttention& at_attention) const {
+void FrozenVit::Body::last_block_backward(Workspace& w, int64_t images,
+                                          const AtAttention& at_attention) const {
   const KernelSet& k = *kernels;
   const Layer& layer = layers.back();
   const Saved& s = w.last;
@@ -278,14 +295,16 @@ void FrozenVit::Body::last_block_backward(Workspace& w, int64_t images, const At
                      {&w.dout_last, s.log_sum_exp.data(), &w.dq_last, 0, &w.dkv_last, 0, &w.dkv_last, D});
   gemm(k, Rc, w.dq_last, layer.q.backward(k), StoreRows{w.rows.data(), D});
   layer_norm_backward(k, Rc, {w.rows.data(), D, &w.last_xhat, w.last_rstd.data(), w.dxc.data(), D, nullptr});
-  // What came to the class tokens goes to their places; keys and values add their part, and the sum becomes the next operand.
+  // What came to the class tokens goes to their places; keys and values add their part, and the sum becomes
+  // the next operand.
   std::memset(w.x.data(), 0, sizeof(float) * R * D);
-  for (int64_t b = 0; b < images; ++b) std::memcpy(w.x.data() + b * tokens * D, w.dxc.data() + b * C * D, sizeof(float) * C * D);
+  for (int64_t b = 0; b < images; ++b)
+    std::memcpy(w.x.data() + b * tokens * D, w.dxc.data() + b * C * D, sizeof(float) * C * D);
   gemm(k, R, w.dkv_last, layer.kv.backward(k), StoreRows{w.rows.data(), D});
   layer_norm_backward(k, R, {w.rows.data(), D, &s.xhat1, s.rstd1.data(), w.x.data(), D, &w.narrow});
 }
 
-void FrozenVit::Body::way_back(Workspace& w, int64_t images, const AtAttention& at_attention) const {
+void FrozenVit::Body::backward_pass(Workspace& w, int64_t images, const AtAttention& at_attention) const {
   const KernelSet& k = *kernels;
   const int64_t R = images * tokens, C = class_tokens, Rc = images * C, D = width;
   for (int64_t b = 0; b < images; ++b)
@@ -293,7 +312,9 @@ void FrozenVit::Body::way_back(Workspace& w, int64_t images, const AtAttention& 
   std::memset(w.dxc.data(), 0, sizeof(float) * Rc * D);
   for (int64_t h = 0; h < C; ++h) {
     gemm(k, images, w.dlogits_operand, head[h].backward(k), StoreRows{w.rows.data(), D});
-    layer_norm_backward(k, images, {w.rows.data(), D, &w.head_input[h], w.head_rstd.data() + h * images, w.dxc.data() + h * D, C * D, nullptr});
+    layer_norm_backward(k, images,
+                        {w.rows.data(), D, &w.head_input[h], w.head_rstd.data() + h * images,
+                         w.dxc.data() + h * D, C * D, nullptr});
   }
   for (int64_t r = 0; r < Rc; ++r)
     for (int64_t d = 0; d < D; ++d) w.narrow.set(r, d, w.dxc[r * D + d]);
@@ -312,11 +333,11 @@ void FrozenVit::Body::way_back(Workspace& w, int64_t images, const AtAttention& 
     gemm(k, R, w.dqkv, layer.qkv.backward(k), StoreRows{w.rows.data(), D});
     layer_norm_backward(k, R, {w.rows.data(), D, &s.xhat1, s.rstd1.data(), w.x.data(), D, &w.narrow});
   }
-  gemm(k, R, w.narrow, patch_back, StoreRows{w.dpatches, rounded_to_strip(geometry.columns())});
+  gemm(k, R, w.narrow, patch_back, StoreRows{w.dpatches, rounded_to_panel(geometry.columns())});
 }
 
 void FrozenVit::Body::backward(FrozenWorkspace& w, int64_t images) const {
-  way_back(static_cast<Workspace&>(w), images, nullptr);
+  backward_pass(static_cast<Workspace&>(w), images, nullptr);
 }
 
 int64_t FrozenVit::Body::packed_bytes() const {
@@ -327,12 +348,15 @@ int64_t FrozenVit::Body::packed_bytes() const {
   return bytes;
 }
 
-FrozenVit::FrozenVit(const FrozenVitWeights& weights, Precision precision) : FrozenVit(weights, best_kernel_set(precision)) {}
+FrozenVit::FrozenVit(const FrozenVitWeights& weights, Precision precision)
+    : FrozenVit(weights, best_kernel_set(precision)) {}
 
-FrozenVit::FrozenVit(const FrozenVitWeights& weights, const KernelSet& kernels) : FrozenNetwork(std::make_shared<Body>(weights, kernels)) {}
+FrozenVit::FrozenVit(const FrozenVitWeights& weights, const KernelSet& kernels)
+    : FrozenNetwork(std::make_shared<Body>(weights, kernels)) {}
 
 // One row of a head as floats; `room` is used where they are kept in another form.
-static const float* row_from(const Heads& heads, int64_t image, int64_t head, int64_t token, std::vector<float>& room) {
+static const float* row_from(const Heads& heads, int64_t image, int64_t head, int64_t token,
+                             std::vector<float>& room) {
   if (heads.format() == Format::kF32) return heads.f32() + heads.offset(image, head) + token * heads.width();
   const Bf16* high = heads.bf16() + heads.offset(image, head) + token * heads.width();
   for (int64_t c = 0; c < heads.width(); ++c) room[c] = float_from_bf16(high[c]);
@@ -360,24 +384,29 @@ static Tensor matrix_from(const Heads& heads, int64_t image, int64_t head) {
   Tensor out = torch::empty({heads.tokens(), heads.width()});
   std::vector<float> room(heads.width());
   for (int64_t t = 0; t < heads.tokens(); ++t)
-    std::copy_n(row_from(heads, image, head, t, room), heads.width(), out.data_ptr<float>() + t * heads.width());
+    std::copy_n(row_from(heads, image, head, t, room), heads.width(),
+                out.data_ptr<float>() + t * heads.width());
   return out;
 }
 
 // row += row C of one block: `row` (T) has only the class tokens so far where the queries are these alone.
-static void add_relevance(const KernelSet& kernels, const Saved& s, const Heads& dout, int64_t image, float* row) {
+static void add_relevance(const KernelSet& kernels, const Saved& s, const Heads& dout, int64_t image,
+                          float* row) {
   const int64_t H = s.q.heads(), Q = s.q.tokens(), T = s.k.tokens();
   std::vector<float> products(Q * T, 0.f);  // sum over heads of P * dP
   for (int64_t h = 0; h < H; ++h) {
-    Tensor P = linear_by_rows(kernels, matrix_from(s.q, image, h), matrix_from(s.k, image, h)).contiguous();  // (Q, T)
+    Tensor P = linear_by_rows(kernels, matrix_from(s.q, image, h), matrix_from(s.k, image, h))
+                   .contiguous();  // (Q, T)
     softmax_rows(kernels, Q, T, P.data_ptr<float>(), T, nullptr);
-    const Tensor dP = linear_by_rows(kernels, matrix_from(dout, image, h), matrix_from(s.v, image, h)).contiguous();
+    const Tensor dP =
+        linear_by_rows(kernels, matrix_from(dout, image, h), matrix_from(s.v, image, h)).contiguous();
     const float *p = P.data_ptr<float>(), *d = dP.data_ptr<float>();
     for (int64_t i = 0; i < Q * T; ++i) products[i] += p[i] * d[i];
   }
   std::vector<float> sum(row, row + T);
   for (int64_t q = 0; q < Q; ++q)
-    for (int64_t t = 0; t < T; ++t) sum[t] += row[q] * std::max(0.f, products[q * T + t] / static_cast<float>(H));
+    for (int64_t t = 0; t < T; ++t)
+      sum[t] += row[q] * std::max(0.f, products[q * T + t] / static_cast<float>(H));
   std::ranges::copy(sum, row);
 }
 
@@ -387,8 +416,10 @@ class FrozenVit::Body::Looks {
   Looks(const Body& net, int64_t images, const std::vector<Look>& looks) : looks_(looks) {
     for (const Look& look : looks) {
       if (look.block < 0 || look.block >= static_cast<int>(net.layers.size()))
-        throw input_error("a look into block {}: this network has blocks 0..{}", look.block, net.layers.size() - 1);
-      found.push_back(look.class_attention ? torch::empty({images, net.heads, 1, net.tokens}) : torch::empty({images, net.tokens, net.width}));
+        throw input_error("a look into block {}: this network has blocks 0..{}", look.block,
+                          net.layers.size() - 1);
+      found.push_back(look.class_attention ? torch::empty({images, net.heads, 1, net.tokens})
+                                           : torch::empty({images, net.tokens, net.width}));
       blocks = std::max<size_t>(blocks, look.block + 1);
     }
   }
@@ -406,23 +437,25 @@ class FrozenVit::Body::Looks {
     }
   }
 
-  std::vector<Tensor> found;  // one a look
+  std::vector<Tensor> found;  // one per look
   size_t blocks = 0;          // that have to run
 
  private:
   const std::vector<Look>& looks_;
 };
 
-FrozenVit::Relevance FrozenVit::relevance(const Tensor& pixels, const Tensor& classes, const std::vector<Look>& looks) {
+FrozenVit::Relevance FrozenVit::relevance(const Tensor& pixels, const Tensor& classes,
+                                          const std::vector<Look>& looks) {
   check_pixels(pixels);
   check_shape(classes, {pixels.size(0)}, "classes");
   auto& net = static_cast<Body&>(body());
   if (net.classes == 0) throw input_error("relevance: this network is an encoder without a head");
-  net.check_way_back();
+  net.check_backward();
   Body::Looks seen(net, pixels.size(0), looks);
   const int64_t T = net.tokens;
   const size_t last = net.layers.size() - 1;
-  const Tensor wanted = torch::one_hot(classes.to(torch::kCPU, torch::kInt64), net.classes).to(torch::kFloat32);  // (B, C)
+  const Tensor wanted =
+      torch::one_hot(classes.to(torch::kCPU, torch::kInt64), net.classes).to(torch::kFloat32);  // (B, C)
   Tensor out = torch::zeros({pixels.size(0), T});
   out.select(1, 0).fill_(1);
   net.for_chunks(pixels, true, [&](std::unique_ptr<FrozenWorkspace>& workspace, int64_t first, int64_t n) {
@@ -435,8 +468,9 @@ FrozenVit::Relevance FrozenVit::relevance(const Tensor& pixels, const Tensor& cl
       seen.take(static_cast<int>(last), w.spare, w, first, n);
     }
     std::copy_n(wanted.data_ptr<float>() + first * net.classes, n * net.classes, w.dlogits.data());
-    net.way_back(w, n, [&](const Saved& s, const Heads& dout) {
-      for (int64_t b = 0; b < n; ++b) add_relevance(net.pixel_kernels(), s, dout, b, out.data_ptr<float>() + (first + b) * T);
+    net.backward_pass(w, n, [&](const Saved& s, const Heads& dout) {
+      for (int64_t b = 0; b < n; ++b)
+        add_relevance(net.pixel_kernels(), s, dout, b, out.data_ptr<float>() + (first + b) * T);
     });
   });
   return {out, seen.found};

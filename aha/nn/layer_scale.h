@@ -1,4 +1,4 @@
-// One learned factor a channel on a residual branch: x * gamma.
+// One learned factor per channel on a residual branch: x * gamma.
 #pragma once
 
 #include <torch/nn/cloneable.h>

@@ -2,7 +2,7 @@
 //
 // Begins as zeros instead of random numbers: networks here are nearly always filled from a file, and drawing
 // 300 M normal numbers that are overwritten a moment later costs seconds. A network that is to be trained
-// from nothing has its own initialise().
+// from nothing has its own initialize().
 #pragma once
 
 #include <torch/nn/cloneable.h>

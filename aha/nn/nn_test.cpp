@@ -105,7 +105,7 @@ TEST(PatchEmbed, ReadsThePatchesRowByRow) {
   EXPECT_LT(distance(tokens[0][4], expected), 1e-5);
 }
 
-TEST(ChannelNorm, NormalisesEachPixelOverItsChannels) {
+TEST(ChannelNorm, NormalizesEachPixelOverItsChannels) {
   ChannelNorm norm(6);
   const auto y = norm->forward(torch::randn({2, 6, 3, 3}) * 5 + 1);
   EXPECT_LT(y.mean(1).abs().max().item<double>(), 1e-5);

@@ -1,6 +1,6 @@
 // Rotary position embedding of DINOv3: a patch's place turns its queries and keys.
 //
-//   y = 2 (r + 0.5) / h - 1,  x = 2 (c + 0.5) / w - 1          centre of patch (r, c), each axis on its own
+//   y = 2 (r + 0.5) / h - 1,  x = 2 (c + 0.5) / w - 1          center of patch (r, c), each axis on its own
 //   a = [2 pi y / period_j for all j,  2 pi x / period_j for all j],  period_j = 100^(j / q),  q = d / 4
 //   rot(v) = v * cos([a, a]) + [-v_second_half, v_first_half] * sin([a, a])
 //

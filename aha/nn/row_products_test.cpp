@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "aha/kernels/sets_under_test.h"
+#include "aha/kernels/sets/sets_under_test.h"
 #include "aha/tensor/torch.h"
 #include "aha/testing/gradient.h"
 
@@ -31,7 +31,8 @@ template <class Of>
 void expect_no_batch_mates(const Of& of, const Tensor& x, const Tensor& all) {
   for (const int64_t count : {1, 2, 16, 17})
     for (const int64_t first : {int64_t{0}, x.size(0) - count})
-      EXPECT_TRUE(torch::equal(of(x.narrow(0, first, count)), all.narrow(0, first, count))) << count << " from " << first;
+      EXPECT_TRUE(torch::equal(of(x.narrow(0, first, count)), all.narrow(0, first, count)))
+          << count << " from " << first;
 }
 
 TEST_P(RowProductsOn, ALinearMapTakesAnyWidth) {
@@ -39,7 +40,8 @@ TEST_P(RowProductsOn, ALinearMapTakesAnyWidth) {
   for (const auto& [K, N] : {std::pair<int64_t, int64_t>{7, 3}, {40, 1}, {129, 50}, {64, 32}})
     for (const bool with_bias : {false, true}) {
       SCOPED_TRACE(fmt::format("K {} N {} bias {}", K, N, with_bias));
-      const Tensor x = torch::randn({461, K}), weight = torch::randn({N, K}), bias = with_bias ? torch::randn({N}) : Tensor();
+      const Tensor x = torch::randn({461, K}), weight = torch::randn({N, K}),
+                   bias = with_bias ? torch::randn({N}) : Tensor();
       const auto of = [&](const Tensor& rows) { return linear_by_rows(kernels, rows, weight, bias); };
       const Tensor all = of(x);
       EXPECT_LT(relative(all, at::linear(wide(x), wide(weight), wide_if(bias))), tolerance);
@@ -55,8 +57,11 @@ TEST_P(RowProductsOn, AConvolutionIsLibtorchs) {
         SCOPED_TRACE(fmt::format("C {} N {} side {} stride {} channels last {}", C, N, side, stride, last));
         Tensor x = torch::randn({20, C, 9, 8});
         if (last) x = x.contiguous(at::MemoryFormat::ChannelsLast);
-        const Tensor weight = torch::randn({N, C, side, side}), bias = stride == 1 ? torch::randn({N}) : Tensor();
-        const auto of = [&](const Tensor& maps) { return convolution_by_rows(kernels, maps, weight, bias, stride); };
+        const Tensor weight = torch::randn({N, C, side, side}),
+                     bias = stride == 1 ? torch::randn({N}) : Tensor();
+        const auto of = [&](const Tensor& maps) {
+          return convolution_by_rows(kernels, maps, weight, bias, stride);
+        };
         const Tensor all = of(x);
         EXPECT_LT(relative(all, at::conv2d(wide(x), wide(weight), wide_if(bias), stride)), 1e-6);
         EXPECT_TRUE(all.is_contiguous(at::MemoryFormat::ChannelsLast));
@@ -68,7 +73,8 @@ TEST(RowProducts, ADepthwiseConvolutionIsLibtorchs) {
   torch::manual_seed(9);
   const std::vector<int64_t> one = {1, 1}, none = {0, 0};
   for (const int64_t C : {3, 16, 40}) {
-    const Tensor x = torch::randn({20, C, 9, 7}), weight = torch::randn({C, 1, 3, 3}), bias = C == 16 ? Tensor() : torch::randn({C});
+    const Tensor x = torch::randn({20, C, 9, 7}), weight = torch::randn({C, 1, 3, 3}),
+                 bias = C == 16 ? Tensor() : torch::randn({C});
     const auto of = [&](const Tensor& maps) { return depthwise_by_rows(maps, weight, bias); };
     const Tensor all = of(x);
     EXPECT_LT(relative(all, at::conv2d(wide(x), wide(weight), wide_if(bias), one, none, one, C)), 1e-6) << C;
@@ -76,11 +82,12 @@ TEST(RowProducts, ADepthwiseConvolutionIsLibtorchs) {
   }
 }
 
-TEST_P(RowProductsOn, AnEnlargementIsLibtorchsTransposedConvolution) {
+TEST_P(RowProductsOn, AnUpsamplingIsLibtorchsTransposedConvolution) {
   torch::manual_seed(10);
   for (const int64_t s : {2, 4}) {
-    const Tensor x = torch::randn({20, 24, 5, 3}), weight = torch::randn({24, 7, s, s}), bias = s == 2 ? Tensor() : torch::randn({7});
-    const auto of = [&](const Tensor& maps) { return enlargement_by_rows(kernels, maps, weight, bias); };
+    const Tensor x = torch::randn({20, 24, 5, 3}), weight = torch::randn({24, 7, s, s}),
+                 bias = s == 2 ? Tensor() : torch::randn({7});
+    const auto of = [&](const Tensor& maps) { return upsample_by_rows(kernels, maps, weight, bias); };
     const Tensor all = of(x);
     EXPECT_LT(relative(all, at::conv_transpose2d(wide(x), wide(weight), wide_if(bias), s)), tolerance) << s;
     expect_no_batch_mates(of, x, all);

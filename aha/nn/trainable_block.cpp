@@ -4,10 +4,10 @@
 
 #include "aha/base/error.h"
 #include "aha/base/parallel.h"
-#include "aha/kernels/attention.h"
-#include "aha/kernels/gemm.h"
-#include "aha/kernels/layer_norm.h"
-#include "aha/kernels/weight_gradient.h"
+#include "aha/kernels/attention/attention.h"
+#include "aha/kernels/gemm/gemm.h"
+#include "aha/kernels/layer_norm/layer_norm.h"
+#include "aha/kernels/weight_gradient/weight_gradient.h"
 #include "aha/nn/folded_product.h"
 #include "aha/nn/trainable_parts.h"
 
@@ -21,16 +21,16 @@ struct Packs {
   PackedWeights qkv, q, kv, proj, fc1, fc2;  // qkv, or q and kv where not all tokens ask
 };
 
-// What a chunk of images leaves for the way back.
+// What a chunk of images leaves for the backward pass.
 struct Chunk {
   int64_t capacity, tokens, queries;
   Activations xhat1, xhat_q, context, xhat2, hidden;
-  Slopes gelu_derivative;
+  ActivationDerivative gelu_derivative;
   Heads q, k, v;
   AlignedBuffer<float> rstd1, rstd_q, rstd2, log_sum_exp;
 };
 
-// What the way back needs for itself: one a thread and kind of block, kept.
+// What the backward pass needs for itself: one per thread and kind of block, kept.
 struct Scratch {
   Format format = Format::kF32;
   int64_t images = 0, tokens = 0, queries = 0, heads = 0, width = 0, hidden = 0;
@@ -90,9 +90,8 @@ struct TrainableBlock::Impl {
 };
 
 std::unique_ptr<Chunk> TrainableBlock::Impl::take(int64_t images, int64_t tokens, int64_t queries) {
-  if (auto held = pool.take([&](const Chunk& c) {
-        return c.capacity >= images && c.tokens == tokens && c.queries == queries;
-      }))
+  if (auto held = pool.take(
+          [&](const Chunk& c) { return c.capacity >= images && c.tokens == tokens && c.queries == queries; }))
     return held;
   const Format format = kernels->format;
   const int64_t D = options.width, F = options.hidden, R = images * tokens, Rq = images * queries;
@@ -106,7 +105,7 @@ std::unique_ptr<Chunk> TrainableBlock::Impl::take(int64_t images, int64_t tokens
                                        .context = Activations(format, Rq, D),
                                        .xhat2 = Activations(format, Rq, D),
                                        .hidden = Activations(format, Rq, F),
-                                       .gelu_derivative = Slopes(format, Rq, F),
+                                       .gelu_derivative = ActivationDerivative(format, Rq, F),
                                        .q = cut(queries),
                                        .k = cut(tokens),
                                        .v = cut(tokens),
@@ -175,13 +174,15 @@ std::array<MasterProduct, kParts> TrainableBlock::Impl::masters(const std::vecto
   return out;
 }
 
-std::array<FoldedProduct, kParts> TrainableBlock::Impl::fold(const std::array<MasterProduct, kParts>& masters) const {
+std::array<FoldedProduct, kParts> TrainableBlock::Impl::fold(
+    const std::array<MasterProduct, kParts>& masters) const {
   std::array<FoldedProduct, kParts> out;
   parallel_for(kParts, [&](int64_t p, int) { out[p] = folded(masters[p]); });
   return out;
 }
 
-Packs TrainableBlock::Impl::pack(const std::array<FoldedProduct, kParts>& folded, bool whole, bool back) const {
+Packs TrainableBlock::Impl::pack(const std::array<FoldedProduct, kParts>& folded, bool whole,
+                                 bool back) const {
   const int64_t D = options.width, F = options.hidden;
   Packs packs;
   struct Job {
@@ -206,8 +207,8 @@ Packs TrainableBlock::Impl::pack(const std::array<FoldedProduct, kParts>& folded
 }
 
 void TrainableBlock::Impl::forward(Chunk& c, int64_t images, const Packs& packs,
-                                   const std::array<FoldedProduct, kParts>& folded, const float* x, float* out,
-                                   bool save) const {
+                                   const std::array<FoldedProduct, kParts>& folded, const float* x,
+                                   float* out, bool save) const {
   const KernelSet& k = *kernels;
   const int64_t D = options.width, T = c.tokens, Q = c.queries, R = images * T, Rq = images * Q;
   const auto eps = static_cast<float>(options.eps);

@@ -6,15 +6,16 @@
 // The masters are float32. Each call folds norms, LayerScale and 1/sqrt(d) into the four products
 // (folded_product.h) and packs them anew (0.4 % of a step at width 128 and 8,320 tokens).
 //
-// Images go in chunks, one thread a chunk. Neither the chunks nor the order in which their weight gradients
+// Images go in chunks, one thread per chunk. Neither the chunks nor the order in which their weight gradients
 // are summed depends on the number of threads, so that one or many threads give the same bits.
 //
-// Memory: what the way back needs of each chunk, kept from step to step: 10 D floats a token with an MLP of 2
-// D, queries, keys and values padded to 32 tokens. A second derivative is not available.
+// Memory: what the backward pass needs of each chunk, kept from step to step: 10 D floats per token with an
+// MLP of 2 D, queries, keys and values padded to 32 tokens. A second derivative is not available.
 //
-// Measured: all gradients of vit_mini_4 at 128 pictures, float32 on AVX-512, one thread, CPU time on a busy
-// machine: 1.53 times as fast as libtorch (444 and 681 ms). Sharing its parts with trainable_conv_block.h cost nothing: `aha fit` of
-// vit_mini_4 on 4,000 pictures, two workers, before and after in turn: 459, 384 and 428, 447 pictures/s.
+// Measured: all gradients of vit_mini_4 at 128 images, float32 on AVX-512, one thread, CPU time on a busy
+// machine: 1.53 times as fast as libtorch (444 and 681 ms). Sharing its parts with trainable_conv_block.h
+// cost nothing: `aha fit` of vit_mini_4 on 4,000 images, two workers, before and after in turn: 459, 384 and
+// 428, 447 images/s.
 #pragma once
 
 #include <memory>

@@ -4,8 +4,8 @@
 
 #include "aha/base/error.h"
 #include "aha/base/parallel.h"
-#include "aha/nn/transformer_block.h"
 #include "aha/nn/trainable_testing.h"
+#include "aha/nn/transformer_block.h"
 #include "aha/testing/gradient.h"
 
 namespace aha {
@@ -30,7 +30,7 @@ constexpr int64_t D = 64, F = 96;
 
 TransformerBlock random_block(bool layer_scale) {
   TransformerBlock block(TransformerBlockOptions{D, 2, F, 1e-6, layer_scale, false});
-  checks::randomise(*block);
+  checks::randomize(*block);
   return block;
 }
 
@@ -100,7 +100,8 @@ TEST(TrainableBlock, GradientsAreDerivatives) {
   TrainableBlock fast({D, 2, F, 1e-6}, reference_kernels(Format::kF32));
   torch::manual_seed(2);
   const Tensor x = torch::randn({2, 3, D}), seen = torch::randn({2, 3, D});
-  checks::expect_gradients_are_derivatives(*block, x, seen, [&](const Tensor& in) { return fast.forward(in, weights_of(block)); });
+  checks::expect_gradients_are_derivatives(
+      *block, x, seen, [&](const Tensor& in) { return fast.forward(in, weights_of(block)); });
 }
 
 TEST(TrainableBlock, AnyNumberOfThreadsGivesTheSameBits) {

@@ -4,10 +4,10 @@
 
 #include "aha/base/error.h"
 #include "aha/base/parallel.h"
-#include "aha/kernels/depthwise.h"
-#include "aha/kernels/gemm.h"
-#include "aha/kernels/layer_norm.h"
-#include "aha/kernels/weight_gradient.h"
+#include "aha/kernels/depthwise/depthwise.h"
+#include "aha/kernels/gemm/gemm.h"
+#include "aha/kernels/layer_norm/layer_norm.h"
+#include "aha/kernels/weight_gradient/weight_gradient.h"
 #include "aha/nn/folded_product.h"
 #include "aha/nn/trainable_parts.h"
 
@@ -21,27 +21,38 @@ struct Grid {
   int64_t pixels() const { return height * width; }
 };
 
-// What a chunk of images leaves for the way back.
+// What a chunk of images leaves for the backward pass.
 struct ConvChunk {
   int64_t rows;
   Activations xhat, hidden;
-  Slopes gelu_derivative;
+  ActivationDerivative gelu_derivative;
   AlignedBuffer<float> rstd;
 };
 
-// What a chunk needs for itself: one a thread, kept.
+// What a chunk needs for itself: one per thread, kept.
 struct ConvScratch {
   Format format = Format::kF32;
   int64_t rows = 0, width = 0;
   Activations dout, dhidden;
-  AlignedBuffer<float> convolved, dxhat;  // the depthwise convolution's output, later its gradient; of the normed pixels
+  AlignedBuffer<float> convolved,
+      dxhat;  // the depthwise convolution's output, later its gradient; of the normalized pixels
 };
 
-enum Weight { kDwWeight, kDwBias, kNormWeight, kNormBias, kFc1Weight, kFc1Bias, kFc2Weight, kFc2Bias, kGamma };
+enum Weight {
+  kDwWeight,
+  kDwBias,
+  kNormWeight,
+  kNormBias,
+  kFc1Weight,
+  kFc1Bias,
+  kFc2Weight,
+  kFc2Bias,
+  kGamma
+};
 
 std::vector<Tensor> list_of(const TrainableConvBlockWeights& w) {
-  return {w.dw_weight,  w.dw_bias,    w.norm_weight, w.norm_bias, w.fc1_weight,
-          w.fc1_bias,   w.fc2_weight, w.fc2_bias,    w.gamma};
+  return {w.dw_weight, w.dw_bias,    w.norm_weight, w.norm_bias, w.fc1_weight,
+          w.fc1_bias,  w.fc2_weight, w.fc2_bias,    w.gamma};
 }
 
 }  // namespace
@@ -61,7 +72,7 @@ struct TrainableConvBlock::Impl {
   MasterProduct fc1(const std::vector<Tensor>& weights) const;
   MasterProduct fc2(const std::vector<Tensor>& weights) const;
 
-  // Partial sums of the way back: taps and bias of the convolution, dW' and db' of the two products.
+  // Partial sums of the backward pass: taps and bias of the convolution, dW' and db' of the two products.
   int64_t taps_at() const { return 0; }
   int64_t fc1_at() const { return width * (kTaps + 1); }
   int64_t fc2_at() const { return fc1_at() + hidden() * (width + 1); }
@@ -71,11 +82,12 @@ struct TrainableConvBlock::Impl {
 std::unique_ptr<ConvChunk> TrainableConvBlock::Impl::take(int64_t rows) {
   if (auto held = pool.take([&](const ConvChunk& chunk) { return chunk.rows == rows; })) return held;
   const Format format = kernels->format;
-  return std::make_unique<ConvChunk>(ConvChunk{.rows = rows,
-                                               .xhat = Activations(format, rows, width),
-                                               .hidden = Activations(format, rows, hidden()),
-                                               .gelu_derivative = Slopes(format, rows, hidden()),
-                                               .rstd = AlignedBuffer<float>(rows)});
+  return std::make_unique<ConvChunk>(
+      ConvChunk{.rows = rows,
+                .xhat = Activations(format, rows, width),
+                .hidden = Activations(format, rows, hidden()),
+                .gelu_derivative = ActivationDerivative(format, rows, hidden()),
+                .rstd = AlignedBuffer<float>(rows)});
 }
 
 ConvScratch& TrainableConvBlock::Impl::scratch(int64_t rows) const {
@@ -84,19 +96,20 @@ ConvScratch& TrainableConvBlock::Impl::scratch(int64_t rows) const {
   for (const auto& held : kept)
     if (held->format == kernels->format && held->rows == rows && held->width == width) return *held;
   if (kept.size() == kKept) kept.erase(kept.begin());
-  return *kept.emplace_back(std::make_unique<ConvScratch>(ConvScratch{
-      .format = kernels->format,
-      .rows = rows,
-      .width = width,
-      .dout = Activations(kernels->format, rows, width),
-      .dhidden = Activations(kernels->format, rows, hidden()),
-      .convolved = AlignedBuffer<float>(rows * width),
-      .dxhat = AlignedBuffer<float>(rows * width)}));
+  return *kept.emplace_back(
+      std::make_unique<ConvScratch>(ConvScratch{.format = kernels->format,
+                                                .rows = rows,
+                                                .width = width,
+                                                .dout = Activations(kernels->format, rows, width),
+                                                .dhidden = Activations(kernels->format, rows, hidden()),
+                                                .convolved = AlignedBuffer<float>(rows * width),
+                                                .dxhat = AlignedBuffer<float>(rows * width)}));
 }
 
 std::vector<Tensor> TrainableConvBlock::Impl::plain(at::TensorList weights) const {
   const int64_t D = width, F = hidden();
-  const std::vector<std::vector<int64_t>> shapes = {{D, 1, 7, 7}, {D}, {D}, {D}, {F, D}, {F}, {D, F}, {D}, {D}};
+  const std::vector<std::vector<int64_t>> shapes = {{D, 1, 7, 7}, {D},    {D}, {D}, {F, D},
+                                                    {F},          {D, F}, {D}, {D}};
   return plain_weights(weights, shapes, "a trainable ConvNeXt block");
 }
 
@@ -112,8 +125,13 @@ MasterProduct TrainableConvBlock::Impl::fc1(const std::vector<Tensor>& w) const 
 
 MasterProduct TrainableConvBlock::Impl::fc2(const std::vector<Tensor>& w) const {
   const float* gamma = floats(w[kGamma]);
-  return {width,   hidden(), floats(w[kFc2Weight]), floats(w[kFc2Bias]),
-          nullptr, nullptr,  std::vector<float>(gamma, gamma + width)};
+  return {width,
+          hidden(),
+          floats(w[kFc2Weight]),
+          floats(w[kFc2Bias]),
+          nullptr,
+          nullptr,
+          std::vector<float>(gamma, gamma + width)};
 }
 
 struct TrainableConvBlockFunction : torch::autograd::Function<TrainableConvBlockFunction> {
@@ -131,12 +149,14 @@ struct TrainableConvBlockFunction : torch::autograd::Function<TrainableConvBlock
   // (B, H, W, D), contiguous.
   static Tensor pixel_rows(const Tensor& x) { return x.detach().permute({0, 2, 3, 1}).contiguous(); }
 
-  static Tensor run(const std::shared_ptr<Impl>& block, const Tensor& x, at::TensorList weights, State* keep) {
+  static Tensor run(const std::shared_ptr<Impl>& block, const Tensor& x, at::TensorList weights,
+                    State* keep) {
     const KernelSet& k = *block->kernels;
     const Tensor in = pixel_rows(x);
     const Grid grid{in.size(0), in.size(1), in.size(2)};
     const int64_t D = block->width, F = block->hidden();
-    const int64_t chunk = chunk_images(grid.images, grid.pixels()), chunks = (grid.images + chunk - 1) / chunk;
+    const int64_t chunk = chunk_images(grid.images, grid.pixels()),
+                  chunks = (grid.images + chunk - 1) / chunk;
     const auto values = block->plain(weights);
     const FoldedProduct fc1 = folded(block->fc1(values)), fc2 = folded(block->fc2(values));
     const auto pack1 = PackedWeights::forward(k.format, fc1.weight.data(), F, D),
@@ -149,7 +169,8 @@ struct TrainableConvBlockFunction : torch::autograd::Function<TrainableConvBlock
       keep->chunks.resize(chunks);
     }
     parallel_for(chunks, [&](int64_t c, int) {
-      const int64_t first = c * chunk, images = std::min(chunk, grid.images - first), rows = images * grid.pixels();
+      const int64_t first = c * chunk, images = std::min(chunk, grid.images - first),
+                    rows = images * grid.pixels();
       const int64_t at = first * grid.pixels() * D;
       auto state = block->take(chunk * grid.pixels());
       ConvScratch& s = block->scratch(state->rows);
@@ -189,7 +210,8 @@ struct TrainableConvBlockFunction : torch::autograd::Function<TrainableConvBlock
     const Grid& grid = state.grid;
     const int64_t D = block.width, F = block.hidden(), chunk = chunk_images(grid.images, grid.pixels());
     const auto saved = context->get_saved_variables();
-    const Tensor in = pixel_rows(saved.back()), dout = pixel_rows(grads[0].to(torch::kFloat32));  // (B, H, W, D)
+    const Tensor in = pixel_rows(saved.back()),
+                 dout = pixel_rows(grads[0].to(torch::kFloat32));  // (B, H, W, D)
     const auto values = block.plain(at::TensorList(saved).slice(0, saved.size() - 1));
     const MasterProduct master1 = block.fc1(values), master2 = block.fc2(values);
     const auto pack1 = PackedWeights::backward(k.format, folded(master1).weight.data(), F, D),
@@ -199,7 +221,8 @@ struct TrainableConvBlockFunction : torch::autograd::Function<TrainableConvBlock
     Tensor dx = dout.clone();
     const auto chunks = static_cast<int64_t>(state.chunks.size());
     const Tensor total = sum_over_chunks(chunks, block.sums(), [&](int64_t c, float* sums) {
-      const int64_t first = c * chunk, images = std::min(chunk, grid.images - first), rows = images * grid.pixels();
+      const int64_t first = c * chunk, images = std::min(chunk, grid.images - first),
+                    rows = images * grid.pixels();
       const int64_t at = first * grid.pixels() * D;
       const ConvChunk& kept = *state.chunks[c];
       ConvScratch& s = block.scratch(kept.rows);
@@ -226,9 +249,10 @@ struct TrainableConvBlockFunction : torch::autograd::Function<TrainableConvBlock
                 *d_fc2 = floats(total) + block.fc2_at();
     for (int64_t c = 0; c < D; ++c)
       for (int64_t tap = 0; tap < kTaps; ++tap)
-        of(kDwWeight)[c * kTaps + tap] = taps[(c / kStrip * kTaps + tap) * kStrip + c % kStrip];
+        of(kDwWeight)[c * kTaps + tap] = taps[(c / kPanel * kTaps + tap) * kPanel + c % kPanel];
     std::memcpy(of(kDwBias), taps + D * kTaps, sizeof(float) * D);
-    unfold(master1, d_fc1, d_fc1 + F * D, {of(kFc1Weight), of(kFc1Bias), of(kNormWeight), of(kNormBias), nullptr});
+    unfold(master1, d_fc1, d_fc1 + F * D,
+           {of(kFc1Weight), of(kFc1Bias), of(kNormWeight), of(kNormBias), nullptr});
     unfold(master2, d_fc2, d_fc2 + D * F, {of(kFc2Weight), of(kFc2Bias), nullptr, nullptr, of(kGamma)});
     out.resize(out.size() + 1);  // the block
     return out;

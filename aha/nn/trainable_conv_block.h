@@ -1,15 +1,16 @@
-// A ConvNeXt block that is being trained, as one autograd function on the fast kernels: the pixels and every weight get
-// their gradient.
+// A ConvNeXt block that is being trained, as one autograd function on the fast kernels: the pixels and every
+// weight get their gradient.
 //
 //   out = x + gamma * fc2(gelu(fc1(norm(dwconv7x7(x)))))
 //
-// Images go in chunks, one thread a chunk; norm and gamma are folded into the two products (folded_product.h). As in
-// trainable_block.h, one or many threads give the same bits, and a second derivative is not available.
+// Images go in chunks, one thread per chunk; norm and gamma are folded into the two products
+// (folded_product.h). As in trainable_block.h, one or many threads give the same bits, and a second
+// derivative is not available.
 //
-// Measured: `aha fit` of a two-stage network (64 and 128 channels, 4 blocks each) on 4,000 pictures, two workers, libtorch's blocks and
-// these in turn: 219, 228 and 309, 328 pictures/s.
+// Measured: `aha fit` of a two-stage network (64 and 128 channels, 4 blocks each) on 4,000 images, two
+// workers, libtorch's blocks and these in turn: 219, 228 and 309, 328 images/s.
 //
-// Memory: 9 D floats a pixel for the way back, kept from step to step, beside x, which autograd holds.
+// Memory: 9 D floats per pixel for the backward pass, kept from step to step, beside x, which autograd holds.
 #pragma once
 
 #include <memory>

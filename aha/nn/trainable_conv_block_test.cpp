@@ -20,13 +20,13 @@ constexpr int64_t kWidth = 32;
 
 ConvBlock random_conv_block(int64_t width) {
   ConvBlock block(width);
-  checks::randomise(*block);
+  checks::randomize(*block);
   return block;
 }
 
 TrainableConvBlockWeights weights_of(ConvBlock& b) {
-  return {b->conv_dw->weight,  b->conv_dw->bias,  b->norm->weight,     b->norm->bias, b->mlp->fc1->weight,
-          b->mlp->fc1->bias, b->mlp->fc2->weight, b->mlp->fc2->bias, b->gamma};
+  return {b->conv_dw->weight, b->conv_dw->bias,    b->norm->weight,   b->norm->bias, b->mlp->fc1->weight,
+          b->mlp->fc1->bias,  b->mlp->fc2->weight, b->mlp->fc2->bias, b->gamma};
 }
 
 constexpr int64_t kProductsOfBlock = 2;
@@ -38,7 +38,8 @@ TEST_P(TrainableConvBlockOn, OutputsAndAllGradientsEqualThePlainBlocks) {
     int64_t images, height, width, channels;
     bool channels_last;
   };
-  for (const Case& c : {Case{3, 8, 8, 64, true}, {9, 5, 3, 32, true}, {2, 16, 17, 32, false}, {1, 1, 1, 96, true}}) {
+  for (const Case& c :
+       {Case{3, 8, 8, 64, true}, {9, 5, 3, 32, true}, {2, 16, 17, 32, false}, {1, 1, 1, 96, true}}) {
     SCOPED_TRACE(fmt::format("{} x {} x {} x {}", c.images, c.height, c.width, c.channels));
     ConvBlock block = random_conv_block(c.channels);
     torch::manual_seed(1);
@@ -63,20 +64,23 @@ TEST_P(TrainableConvBlockOn, OutputsAndAllGradientsEqualThePlainBlocks) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sets, TrainableConvBlockOn, ::testing::ValuesIn(checks::sets_to_test()), checks::set_name);
+INSTANTIATE_TEST_SUITE_P(Sets, TrainableConvBlockOn, ::testing::ValuesIn(checks::sets_to_test()),
+                         checks::set_name);
 
 TEST(TrainableConvBlock, GradientsAreDerivatives) {
   ConvBlock block = random_conv_block(kWidth);
   TrainableConvBlock fast(kWidth, 1e-6, reference_kernels(Format::kF32));
   torch::manual_seed(2);
   const Tensor x = torch::randn({2, kWidth, 3, 4}), seen = torch::randn_like(x);
-  checks::expect_gradients_are_derivatives(*block, x, seen, [&](const Tensor& in) { return fast.forward(in, weights_of(block)); });
+  checks::expect_gradients_are_derivatives(
+      *block, x, seen, [&](const Tensor& in) { return fast.forward(in, weights_of(block)); });
 }
 
 TEST(TrainableConvBlock, AnyNumberOfThreadsGivesTheSameBits) {
   ConvBlock block = random_conv_block(kWidth);
   torch::manual_seed(3);
-  const Tensor x = torch::randn({19, kWidth, 4, 4}), seen = torch::randn_like(x);  // six chunks of 3 and one of 1
+  const Tensor x = torch::randn({19, kWidth, 4, 4}),
+               seen = torch::randn_like(x);  // six chunks of 3 and one of 1
   TrainableConvBlock fast(kWidth, 1e-6, best_kernel_set(Precision::kF32));
   const auto run = [&](int threads) {
     set_threads(threads);

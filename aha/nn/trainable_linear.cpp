@@ -2,20 +2,21 @@
 
 #include "aha/base/error.h"
 #include "aha/base/parallel.h"
-#include "aha/kernels/gemm.h"
-#include "aha/kernels/weight_gradient.h"
+#include "aha/kernels/gemm/gemm.h"
+#include "aha/kernels/weight_gradient/weight_gradient.h"
 #include "aha/nn/row_products.h"
 #include "aha/nn/trainable_parts.h"
 
 namespace aha {
 namespace {
 
-// On the way back a chunk's own sum of dW costs as much as a few hundred rows: long chunks, and no more of
-// them than keep two threads busy. (7 of 224 rows instead of 2 of 784, K = 1024, N = 256: 9.8 instead of 7.9
-// ms for dW.)
+// In the backward pass a chunk's own sum of dW costs as much as a few hundred rows: long chunks, and no more
+// of them than keep two threads busy. (7 of 224 rows instead of 2 of 784, K = 1024, N = 256: 9.8 instead
+// of 7.9 ms for dW.)
 constexpr int64_t kChunksBack = 2;
 
-Activations& operand(OperandRole role, const KernelSet& kernels, int64_t capacity, int64_t rows, int64_t columns, const float* from) {
+Activations& operand(OperandRole role, const KernelSet& kernels, int64_t capacity, int64_t rows,
+                     int64_t columns, const float* from) {
   Activations& kept = kept_operand(role, kernels.format, capacity, columns);
   operand_from_rows(kernels, rows, from, columns, kept);
   return kept;
@@ -74,8 +75,8 @@ struct TrainableLinearFunction : torch::autograd::Function<TrainableLinearFuncti
 
 bool trainable_linear_fits(const Tensor& x, const Tensor& weight) {
   const auto plain = [](const Tensor& t) { return t.is_cpu() && t.scalar_type() == torch::kFloat32; };
-  return plain(x) && plain(weight) && weight.dim() == 2 && weight.size(0) % kStrip == 0 &&
-         weight.size(1) % kStrip == 0;
+  return plain(x) && plain(weight) && weight.dim() == 2 && weight.size(0) % kPanel == 0 &&
+         weight.size(1) % kPanel == 0;
 }
 
 Tensor trainable_linear(const KernelSet& kernels, const Tensor& x, const Tensor& weight, const Tensor& bias) {
@@ -83,7 +84,7 @@ Tensor trainable_linear(const KernelSet& kernels, const Tensor& x, const Tensor&
     throw input_error(
         "trainable linear: expected (..., K) and (N, K) of float32 on the CPU, K and N in multiples of {}, "
         "found {} of {} and {} of {}",
-        kStrip, fmt::join(x.sizes(), " x "), c10::toString(x.scalar_type()), fmt::join(weight.sizes(), " x "),
+        kPanel, fmt::join(x.sizes(), " x "), c10::toString(x.scalar_type()), fmt::join(weight.sizes(), " x "),
         c10::toString(weight.scalar_type()));
   if (!torch::GradMode::is_enabled()) return linear_by_rows(kernels, x, weight, bias);
   return TrainableLinearFunction::apply(

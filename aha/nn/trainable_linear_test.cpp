@@ -4,7 +4,7 @@
 
 #include "aha/base/error.h"
 #include "aha/base/parallel.h"
-#include "aha/kernels/sets_under_test.h"
+#include "aha/kernels/sets/sets_under_test.h"
 
 namespace aha {
 namespace {
@@ -26,7 +26,7 @@ std::span<const float> span_of(const Tensor& t) {
   const Tensor plain = found.reshape(expected.sizes()).contiguous();
   const Tensor flat = bound.flatten().contiguous();
   return checks::all_within(span_of(plain), span_of(expected),
-                             [&](size_t i) { return flat.data_ptr<double>()[i]; });
+                            [&](size_t i) { return flat.data_ptr<double>()[i]; });
 }
 
 struct LinearCase {
@@ -36,9 +36,9 @@ struct LinearCase {
   bool bias, columns_first;  // x comes as a transposed map, as a decoder has it
 };
 const LinearCase kLinearCases[] = {{"one row", {1}, 32, 32, true, false},
-                       {"tokens of images", {3, 17}, 64, 96, true, false},
-                       {"maps", {2, 35}, 96, 32, false, true},
-                       {"chunks of 64 rows and a rest", {461}, 32, 64, true, false}};
+                                   {"tokens of images", {3, 17}, 64, 96, true, false},
+                                   {"maps", {2, 35}, 96, 32, false, true},
+                                   {"chunks of 64 rows and a rest", {461}, 32, 64, true, false}};
 
 struct Problem {
   Tensor x, weight, bias, seen;

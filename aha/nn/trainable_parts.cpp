@@ -11,7 +11,7 @@
 namespace aha {
 namespace {
 
-// Partial sums: a bound for memory and for the threads of the way back.
+// Partial sums: a bound for memory and for the threads of the backward pass.
 constexpr int64_t kSums = 16;
 
 }  // namespace
@@ -23,9 +23,11 @@ Tensor plain_weight(const Tensor& weight, at::IntArrayRef shape, std::string_vie
   return weight.detach().to(torch::kFloat32).contiguous();
 }
 
-std::vector<Tensor> plain_weights(at::TensorList weights, const std::vector<std::vector<int64_t>>& shapes, std::string_view layer) {
+std::vector<Tensor> plain_weights(at::TensorList weights, const std::vector<std::vector<int64_t>>& shapes,
+                                  std::string_view layer) {
   std::vector<Tensor> out;
-  for (size_t i = 0; i < weights.size(); ++i) out.push_back(plain_weight(weights[i], shapes.at(i), fmt::format("weight {} of {}", i, layer)));
+  for (size_t i = 0; i < weights.size(); ++i)
+    out.push_back(plain_weight(weights[i], shapes.at(i), fmt::format("weight {} of {}", i, layer)));
   return out;
 }
 
@@ -44,7 +46,7 @@ Tensor sum_over_chunks(int64_t chunks, int64_t size,
 int64_t chunk_rows(int64_t rows, int64_t wanted) {
   const auto needed = static_cast<uint64_t>((rows + kChunkRows - 1) / kChunkRows);
   const int64_t chunks = std::max(wanted, static_cast<int64_t>(std::bit_ceil(needed)));
-  return rounded_to_strip(std::max<int64_t>(1, (rows + chunks - 1) / chunks));
+  return rounded_to_panel(std::max<int64_t>(1, (rows + chunks - 1) / chunks));
 }
 
 int64_t chunk_images(int64_t images, int64_t rows_of_one) {

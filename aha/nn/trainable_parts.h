@@ -1,9 +1,9 @@
-// What layers that are trained on the fast kernels share: plain weights, memory that is kept from step to step, and
-// weight gradients that do not depend on the number of threads.
+// What layers that are trained on the fast kernels share: plain weights, memory that is kept from step to
+// step, and weight gradients that do not depend on the number of threads.
 //
-// Rows go in chunks, one thread a chunk. Chunk c adds its weight gradients to partial sum c % kSums, and the
-// partial sums are added in their order: neither knows how many threads there are, so that one or many give
-// the same bits.
+// Rows go in chunks, one thread per chunk. Chunk c adds its weight gradients to partial sum c % kSums, and
+// the partial sums are added in their order: neither knows how many threads there are, so that one or many
+// give the same bits.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "aha/kernels/activations.h"
+#include "aha/kernels/core/activations.h"
 #include "aha/tensor/tensor.h"
 
 namespace aha {
@@ -21,8 +21,8 @@ namespace aha {
 // where there is work for them, so that cores have some.
 constexpr int64_t kChunkRows = 1040, kChunksWanted = 8;
 
-// Rows of a chunk where at least `wanted` chunks are: a power of two of chunks, so that two or four threads have the same work;
-// whole strips of rows, so that no tile is in two chunks.
+// Rows of a chunk where at least `wanted` chunks are: a power of two of chunks, so that two or four threads
+// have the same work; whole panels of rows, so that no tile is in two chunks.
 int64_t chunk_rows(int64_t rows, int64_t wanted);
 
 // Images of a chunk, where one image is so many rows.
@@ -32,21 +32,25 @@ int64_t chunk_images(int64_t images, int64_t rows_of_one);
 Tensor plain_weight(const Tensor& weight, at::IntArrayRef shape, std::string_view what);
 
 // The same of all weights of a layer, in the order of their shapes; fewer weights than shapes are allowed.
-std::vector<Tensor> plain_weights(at::TensorList weights, const std::vector<std::vector<int64_t>>& shapes, std::string_view layer);
+std::vector<Tensor> plain_weights(at::TensorList weights, const std::vector<std::vector<int64_t>>& shapes,
+                                  std::string_view layer);
 
-inline const float* floats(const Tensor& tensor) { return tensor.data_ptr<float>(); }
+inline const float* floats(const Tensor& tensor) {
+  return tensor.data_ptr<float>();
+}
 
 // (size): the sum over all chunks of what add(chunk, sums) adds to `size` floats, which begin as zeros.
 Tensor sum_over_chunks(int64_t chunks, int64_t size,
                        const std::function<void(int64_t chunk, float* sums)>& add);
 
-// An operand of a product in the form of the kernels, with room for `rows`. Each thread keeps a few a role: a network asks for
-// the same shapes again and again, and fresh memory costs more than filling it. Columns behind `columns` are zeros.
+// An operand of a product in the form of the kernels, with room for `rows`. Each thread keeps a few a role: a
+// network asks for the same shapes again and again, and fresh memory costs more than filling it. Columns
+// behind `columns` are zeros.
 enum class OperandRole { kInput, kGradient };
 Activations& kept_operand(OperandRole role, Format format, int64_t rows, int64_t columns);
 
-// What chunks leave for the way back, kept from step to step: a network asks for the same sizes at every step, and fresh
-// memory costs more than filling it.
+// What chunks leave for the backward pass, kept from step to step: a network asks for the same sizes at every
+// step, and fresh memory costs more than filling it.
 template <class Chunk>
 class ChunkPool {
  public:

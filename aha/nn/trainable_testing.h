@@ -1,4 +1,5 @@
-// What the tests of trainable blocks share: random weights, everything a block's way back gives, and how close it must be.
+// What the tests of trainable blocks share: random weights, everything a block's backward pass gives, and how
+// close it must be.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,13 +11,13 @@
 #include <utility>
 #include <vector>
 
-#include "aha/kernels/sets_under_test.h"
+#include "aha/kernels/sets/sets_under_test.h"
 #include "aha/tensor/torch.h"
 
 namespace aha::checks {
 
 // Random everything, norms, biases and scales too, so that folding them wrongly shows.
-inline void randomise(torch::nn::Module& block) {
+inline void randomize(torch::nn::Module& block) {
   const torch::NoGradGuard no_grad;
   torch::manual_seed(7);
   for (auto& item : block.named_parameters()) {
@@ -38,13 +39,15 @@ struct BlockResult {
 };
 
 // forward(x) and the gradients of sum(forward(x) * seen).
-inline BlockResult result_of(torch::nn::Module& block, const at::Tensor& x, const at::Tensor& seen, const BlockForward& forward) {
+inline BlockResult result_of(torch::nn::Module& block, const at::Tensor& x, const at::Tensor& seen,
+                             const BlockForward& forward) {
   block.zero_grad();
   const at::Tensor in = x.clone().requires_grad_();
   const at::Tensor out = forward(in);
   (out * seen).sum().backward();
   BlockResult result{out.detach(), {{"input", in.grad()}}};
-  for (auto& item : block.named_parameters()) result.gradients.emplace_back(item.key(), item.value().grad().clone());
+  for (auto& item : block.named_parameters())
+    result.gradients.emplace_back(item.key(), item.value().grad().clone());
   return result;
 }
 
@@ -52,11 +55,13 @@ inline void expect_equal_bits(const BlockResult& found, const BlockResult& expec
   EXPECT_TRUE(torch::equal(found.out, expected.out));
   ASSERT_EQ(found.gradients.size(), expected.gradients.size());
   for (size_t i = 0; i < expected.gradients.size(); ++i)
-    EXPECT_TRUE(torch::equal(found.gradients[i].second, expected.gradients[i].second)) << expected.gradients[i].first;
+    EXPECT_TRUE(torch::equal(found.gradients[i].second, expected.gradients[i].second))
+        << expected.gradients[i].first;
 }
 
 // The gradients of loss = sum(forward(x) * seen) by x and by every weight of the block, against differences.
-inline void expect_gradients_are_derivatives(torch::nn::Module& block, const at::Tensor& x, const at::Tensor& seen, const BlockForward& forward) {
+inline void expect_gradients_are_derivatives(torch::nn::Module& block, const at::Tensor& x,
+                                             const at::Tensor& seen, const BlockForward& forward) {
   const auto loss = [&](const at::Tensor& in) { return (forward(in).to(torch::kFloat64) * seen).sum(); };
   const at::Tensor in = x.clone().requires_grad_();
   loss(in).backward();

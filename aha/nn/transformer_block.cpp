@@ -44,9 +44,9 @@ Tensor TransformerBlockImpl::forward_plain(const Tensor& x, const RopeTable* rop
   const auto scaled = [](LayerScale& scale, const Tensor& branch) {
     return scale.is_empty() ? branch : scale(branch);
   };
-  const auto normed = norm1(x);
-  if (taps) taps->offer(name + ".norm1", normed);
-  const auto middle = x + scaled(ls1, attn(normed, rope, taps, name));
+  const auto normalized = norm1(x);
+  if (taps) taps->offer(name + ".norm1", normalized);
+  const auto middle = x + scaled(ls1, attn(normalized, rope, taps, name));
   return middle + scaled(ls2, mlp(norm2(middle)));
 }
 

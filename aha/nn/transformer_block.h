@@ -4,7 +4,7 @@
 // Taps: NAME.norm1 (B, T, D) what enters the attention, those of the attention, and NAME (B, T, D) the tokens
 // that leave the block.
 //
-// While its weights are learnt on the CPU the block runs on the fast kernels (trainable_block.h) wherever it
+// While its weights are learned on the CPU the block runs on the fast kernels (trainable_block.h) wherever it
 // fits and nothing inside it is tapped. The plain way below is their reference.
 #pragma once
 

@@ -1,7 +1,7 @@
 // parallel_for where there is enough to do.
 //
-// The decoder of a 32 x 32 picture is a chain of sixty small steps. Waking a second thread for each cost more than it brought: 2.7 ms
-// of CPU time instead of 1.2 (cifar10-vit4's decoder, one picture, two threads).
+// The decoder of a 32 x 32 image is a chain of sixty small steps. Waking a second thread for each cost more
+// than it brought: 2.7 ms of CPU time instead of 1.2 (cifar10-vit4's decoder, one image, two threads).
 #pragma once
 
 #include "aha/base/parallel.h"

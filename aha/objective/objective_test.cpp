@@ -7,8 +7,8 @@
 #include "aha/base/error.h"
 #include "aha/base/parallel.h"
 #include "aha/base/stats.h"
-#include "aha/objective/ladder_probabilities.h"
 #include "aha/objective/one_thread_each.h"
+#include "aha/objective/perturbed_probabilities.h"
 #include "aha/objective/refine.h"
 #include "aha/objective/terms.h"
 #include "aha/testing/close.h"
@@ -20,7 +20,7 @@ namespace {
 using checks::LinearToy;
 using checks::PlantedToy;
 
-// Regions of a 2 x 2 grid on a picture of `size` pixels.
+// Regions of a 2 x 2 grid on an image of `size` pixels.
 Tensor quarters(int64_t size) {
   Tensor region = torch::empty({size, size}, torch::kInt32);
   for (int64_t y = 0; y < size; ++y)
@@ -28,16 +28,16 @@ Tensor quarters(int64_t size) {
   return region;
 }
 
-LadderImages two_pictures(int size) {
-  const Tensor pixels = checks::pixels_of(checks::noise_pictures(2, size, 3));
+PerturbedImages two_images(int size) {
+  const Tensor pixels = checks::pixels_of(checks::noise_images(2, size, 3));
   return {pixels, torch::zeros_like(pixels), quarters(size), torch::zeros({2}, torch::kInt64)};
 }
 
-TEST(LadderProbabilities, AreThoseOfTheImagesWrittenOut) {
+TEST(PerturbedProbabilities, AreThoseOfTheImagesWrittenOut) {
   LinearToy target(8);
-  const auto images = two_pictures(8);
+  const auto images = two_images(8);
   const Tensor masks = torch::rand({2, 11, 4});
-  const auto found = ladder_probabilities(target, images, masks);
+  const auto found = perturbed_probabilities(target, images, masks);
   const Tensor m = masks.index_select(2, images.region.flatten().to(torch::kInt64)).view({2, 11, 1, 8, 8});
   const auto probability = [&](const Tensor& keep) {
     const Tensor x = (keep * images.pixels.unsqueeze(1)).flatten(0, 1);
@@ -47,13 +47,14 @@ TEST(LadderProbabilities, AreThoseOfTheImagesWrittenOut) {
   EXPECT_TRUE(torch::allclose(found.insertion, probability(m), 0, 1e-6));
 }
 
-TEST(LadderProbabilities, HaveTheDerivativeOfTheLinearClassifier) {
+TEST(PerturbedProbabilities, HaveTheDerivativeOfTheLinearClassifier) {
   LinearToy target(8);
-  const auto images = two_pictures(8);
+  const auto images = two_images(8);
   const Tensor masks = torch::rand({2, 11, 4}).requires_grad_(true);
-  const auto found = ladder_probabilities(target, images, masks);
+  const auto found = perturbed_probabilities(target, images, masks);
   const Tensor weights = torch::rand({2, 11});
-  const Tensor gradient = torch::autograd::grad({(found.insertion * weights).sum()}, {masks})[0];  // (2, 11, 4)
+  const Tensor gradient =
+      torch::autograd::grad({(found.insertion * weights).sum()}, {masks})[0];  // (2, 11, 4)
 
   const Tensor importance = target.importance(images.pixels).flatten(1);  // (2, 64)
   Tensor of_region = torch::zeros({2, 4});
@@ -63,16 +64,18 @@ TEST(LadderProbabilities, HaveTheDerivativeOfTheLinearClassifier) {
   EXPECT_TRUE(torch::allclose(gradient, expected, 1e-4, 1e-6));
 }
 
-TEST(LadderProbabilities, GiveTheSameBitsForAnyNumberOfThreads) {
+TEST(PerturbedProbabilities, GiveTheSameBitsForAnyNumberOfThreads) {
   PlantedToy target(16);
-  const auto planted = checks::planted_pictures(3, 16, 5);
+  const auto planted = checks::planted_images(3, 16, 5);
   const Tensor pixels = checks::pixels_of(planted.data);
-  const LadderImages images{pixels, torch::zeros_like(pixels), quarters(16), torch::tensor({0, 1, 2}, torch::kInt64)};
+  const PerturbedImages images{pixels, torch::zeros_like(pixels), quarters(16),
+                               torch::tensor({0, 1, 2}, torch::kInt64)};
   const Tensor masks = torch::rand({3, 16, 4}).requires_grad_(true);
   std::vector<Tensor> gradients;
   for (const int count : {1, 2, 3}) {
     set_threads(count);
-    gradients.push_back(torch::autograd::grad({ladder_probabilities(target, images, masks).deletion.sum()}, {masks})[0]);
+    gradients.push_back(
+        torch::autograd::grad({perturbed_probabilities(target, images, masks).deletion.sum()}, {masks})[0]);
   }
   set_threads(0);
   EXPECT_TRUE(torch::equal(gradients[0], gradients[1]));
@@ -80,12 +83,13 @@ TEST(LadderProbabilities, GiveTheSameBitsForAnyNumberOfThreads) {
 }
 
 TEST(Terms, SmoothnessIgnoresSlopesAndSeesPeaks) {
-  // On a slope of 1 a pixel only the repeated edges differ from the mean of their neighbours, by 1/3 on two of nine columns.
+  // On a slope of 1 a pixel only the repeated edges differ from the mean of their neighbors, by 1/3 on two of
+  // nine columns.
   const Tensor slope = torch::arange(9, torch::kFloat32).view({1, 1, 9}).expand({1, 9, 9}).contiguous();
   EXPECT_NEAR(smoothness_term(slope).item<double>(), 2.0 / 9 / 9, 1e-6);
   Tensor peak = torch::zeros({1, 9, 9});
   peak[0][4][4] = 9;
-  // 9 - 1 at the peak, -1 at its eight neighbours.
+  // 9 - 1 at the peak, -1 at its eight neighbors.
   EXPECT_NEAR(smoothness_term(peak).item<double>(), (64 + 8) / 81.0, 1e-6);
 }
 
@@ -114,7 +118,7 @@ TEST(DrawStep, RefusesGridsThatEndBeforeTheyBegin) {
 TEST(Objective, OrdersAFreeMapLikeTheLinearClassifierDoes) {
   constexpr int kSize = 12;
   LinearToy target(kSize);
-  const Tensor pixels = checks::pixels_of(checks::noise_pictures(1, kSize, 9));
+  const Tensor pixels = checks::pixels_of(checks::noise_images(1, kSize, 9));
   const ObjectiveImages images{pixels, torch::zeros({1}, torch::kInt64)};
   ObjectiveOptions options;
   options.grid_low = options.grid_high = 6;
@@ -122,27 +126,36 @@ TEST(Objective, OrdersAFreeMapLikeTheLinearClassifierDoes) {
   options.references = {"black"};
   options.lambda_smoothness = 0;  // the truth is noise
   Tensor map = torch::zeros({1, kSize, kSize}).requires_grad_(true);
-  torch::optim::Adam optimiser({map}, torch::optim::AdamOptions(1));
+  torch::optim::Adam optimizer({map}, torch::optim::AdamOptions(1));
   Context context;
   constexpr int kSteps = 200;
   for (int step = 0; step < kSteps; ++step) {
-    static_cast<torch::optim::AdamOptions&>(optimiser.param_groups()[0].options()).lr(1 - step / double{kSteps});
-    optimiser.zero_grad();
+    static_cast<torch::optim::AdamOptions&>(optimizer.param_groups()[0].options())
+        .lr(1 - step / double{kSteps});
+    optimizer.zero_grad();
     const auto drawn = draw_step(options, {1, step, 0, 0, 1}, 1, kSize, kSize);
     objective(target, map, images, drawn, options, context).loss.backward();
-    optimiser.step();
+    optimizer.step();
   }
   EXPECT_GT(rank_correlation(checks::doubles(map), checks::doubles(target.importance(pixels))), 0.95);
 }
 
 TEST(Refine, LeavesTheExplainerAsItWas) {
   PlantedToy target(16);
-  DecoderOptions decoder{.widths = {3}, .scales = {1}, .classes = 3, .embedding = 4, .channels = 8, .top = 8, .head = 8, .last_up = 1};
+  DecoderOptions decoder{.widths = {3},
+                         .scales = {1},
+                         .classes = 3,
+                         .embedding = 4,
+                         .channels = 8,
+                         .top = 8,
+                         .head = 8,
+                         .last_up = 1};
   torch::manual_seed(1);
   Explainer explainer(encoder_from_target(target, {"pixels"}), decoder);
   explainer.decoder()->eval();
-  const auto planted = checks::planted_pictures(2, 16, 5);
-  const Tensor pixels = checks::pixels_of(planted.data), classes = torch::tensor({planted.data.labels[0], planted.data.labels[1]}, torch::kInt64);
+  const auto planted = checks::planted_images(2, 16, 5);
+  const Tensor pixels = checks::pixels_of(planted.data),
+               classes = torch::tensor({planted.data.labels[0], planted.data.labels[1]}, torch::kInt64);
   const Tensor before = explainer.map(pixels, classes).detach();
   RefineOptions options;
   options.steps = 2;
@@ -157,13 +170,22 @@ TEST(Refine, LeavesTheExplainerAsItWas) {
 TEST(Refine, FindsPlantedEvidenceFromAnUntrainedHead) {
   constexpr int kSize = 24;
   PlantedToy target(kSize);
-  DecoderOptions decoder{.widths = {3}, .scales = {1}, .classes = 3, .embedding = 8, .channels = 16, .top = 16, .head = 16, .last_up = 1, .padding = "replicate"};
+  DecoderOptions decoder{.widths = {3},
+                         .scales = {1},
+                         .classes = 3,
+                         .embedding = 8,
+                         .channels = 16,
+                         .top = 16,
+                         .head = 16,
+                         .last_up = 1,
+                         .padding = "replicate"};
   torch::manual_seed(1);
   Explainer explainer(encoder_from_target(target, {"pixels"}), decoder);
   explainer.decoder()->eval();
-  const auto planted = checks::planted_pictures(3, kSize, 5);
+  const auto planted = checks::planted_images(3, kSize, 5);
   const Tensor pixels = checks::pixels_of(planted.data);
-  const Tensor classes = torch::tensor({planted.data.labels[0], planted.data.labels[1], planted.data.labels[2]}, torch::kInt64);
+  const Tensor classes =
+      torch::tensor({planted.data.labels[0], planted.data.labels[1], planted.data.labels[2]}, torch::kInt64);
   RefineOptions options;
   options.steps = 60;
   options.lr = 5e-3;
@@ -172,20 +194,29 @@ TEST(Refine, FindsPlantedEvidenceFromAnUntrainedHead) {
   options.objective.reference_choice = "all";
   const auto maps = refined_maps(target, explainer, pixels, classes, options, {}).maps;
   double share = 0;
-  for (size_t i = 0; i < 3; ++i) share += checks::top_share(maps[static_cast<int64_t>(i)], planted.corner[i]) / 3;
+  for (size_t i = 0; i < 3; ++i)
+    share += checks::top_share(maps[static_cast<int64_t>(i)], planted.corner[i]) / 3;
   EXPECT_GE(share, 0.9);
 }
 
 TEST(Refine, StopsWhenItsTimeIsOver) {
   PlantedToy target(16);
-  DecoderOptions decoder{.widths = {3}, .scales = {1}, .classes = 3, .embedding = 4, .channels = 8, .top = 8, .head = 8, .last_up = 1};
+  DecoderOptions decoder{.widths = {3},
+                         .scales = {1},
+                         .classes = 3,
+                         .embedding = 4,
+                         .channels = 8,
+                         .top = 8,
+                         .head = 8,
+                         .last_up = 1};
   Explainer explainer(encoder_from_target(target, {"pixels"}), decoder);
-  const auto planted = checks::planted_pictures(1, 16, 5);
+  const auto planted = checks::planted_images(1, 16, 5);
   RefineOptions options;
   options.steps = 1000000;
   options.budget_ms = 100;
   options.objective.grid_low = options.objective.grid_high = 4;
-  const auto refined = refined_maps(target, explainer, checks::pixels_of(planted.data), torch::zeros({1}, torch::kInt64), options, {});
+  const auto refined = refined_maps(target, explainer, checks::pixels_of(planted.data),
+                                    torch::zeros({1}, torch::kInt64), options, {});
   EXPECT_LT(refined.steps[0], 1000000);
 }
 

@@ -11,7 +11,8 @@
 namespace aha {
 namespace {
 
-// OpenBLAS has threads of its own and one count for the whole process; several callers may ask for one thread at the same time.
+// OpenBLAS has threads of its own and one count for the whole process; several callers may ask for one thread
+// at the same time.
 struct Blas {
   int (*get)() = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "openblas_get_num_threads"));
   void (*set)(int) = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads"));

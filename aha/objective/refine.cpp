@@ -16,7 +16,9 @@ namespace aha {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-double ms_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
 
 // One image with everything that changes while it is refined.
 struct OneImage {
@@ -33,7 +35,8 @@ struct OneImage {
     const Features features = explainer.features(images.pixels, images.classes);
     const auto head = explainer.decoder_copy();
     for (auto& parameter : head->parameters()) parameter.requires_grad_(true);
-    torch::optim::AdamW optimiser(head->parameters(), torch::optim::AdamWOptions(options.lr).weight_decay(options.weight_decay));
+    torch::optim::AdamW optimizer(head->parameters(),
+                                  torch::optim::AdamWOptions(options.lr).weight_decay(options.weight_decay));
     snapshots.resize(options.snapshots.size());
     const auto take_snapshots = [&] {
       for (size_t i = 0; i < snapshots.size(); ++i)
@@ -46,7 +49,7 @@ struct OneImage {
       context.cancel->check();
       const double before_ms = ms_since(start);
       if (options.budget_ms > 0 && before_ms + slowest_ms > options.budget_ms) break;
-      step(*head, features, optimiser);
+      step(*head, features, optimizer);
       ++steps_done;
       take_snapshots();
       slowest_ms = std::max(slowest_ms, ms_since(start) - before_ms);
@@ -60,11 +63,12 @@ struct OneImage {
   }
 
   Tensor map_of(DecoderImpl& head, const Features& features) {
-    return head.forward(features.levels, images.classes, features.height, features.width, features.prior);  // (1, H, W)
+    return head.forward(features.levels, images.classes, features.height, features.width,
+                        features.prior);  // (1, H, W)
   }
 
-  void step(DecoderImpl& head, const Features& features, torch::optim::AdamW& optimiser) {
-    optimiser.zero_grad();
+  void step(DecoderImpl& head, const Features& features, torch::optim::AdamW& optimizer) {
+    optimizer.zero_grad();
     const Tensor map = map_of(head, features);
     Tensor loss;
     for (int g = 0; g < options.grids; ++g) {
@@ -75,15 +79,17 @@ struct OneImage {
     }
     loss = loss / options.grids;
     last_loss = loss.item<double>();
-    if (!std::isfinite(last_loss)) throw work_error("refinement: the loss is not finite at step {}; a smaller lr than {} may help", steps_done, options.lr);
+    if (!std::isfinite(last_loss))
+      throw work_error("refinement: the loss is not finite at step {}; a smaller lr than {} may help",
+                       steps_done, options.lr);
     loss.backward();
     torch::nn::utils::clip_grad_norm_(head.parameters(), options.clip);
-    optimiser.step();
+    optimizer.step();
   }
 };
 
-// (B, H, W): what the explainer says in one forward pass. Several images a piece share what it costs to call a network of
-// many small steps; many images a piece would only need more memory.
+// (B, H, W): what the explainer says in one forward pass. Several images per piece share what it costs to
+// call a network of many small steps; many images per piece would only need more memory.
 Tensor unrefined_maps(Explainer& explainer, const Tensor& pixels, const Tensor& classes) {
   constexpr int64_t kMost = 16;
   const int64_t B = pixels.size(0), n = std::clamp<int64_t>((B + threads() - 1) / threads(), 1, kMost);
@@ -100,14 +106,20 @@ Tensor unrefined_maps(Explainer& explainer, const Tensor& pixels, const Tensor& 
 
 Fields fields(RefineOptions& o) {
   return Fields()
-      .add("T", o.steps, "refinement steps on this very image").range(0, 100000)
-      .add("lr", o.lr, "learning rate of refinement; default: what the explainer's card says").range(0, 10)
-      .add("S", o.objective.steps, "perturbed images of each direction, step and reference").range(1, 4096)
-      .add("grids", o.grids, "region grids a refinement step").range(1, 64)
-      .add("budget-ms", o.budget_ms, "refine as far as this time allows; 0 = all steps").range(0, 1e9);
+      .add("T", o.steps, "refinement steps on this image")
+      .range(0, 100000)
+      .add("lr", o.lr, "learning rate of refinement; default: what the explainer's card says")
+      .range(0, 10)
+      .add("S", o.objective.steps, "perturbed images of each direction, step and reference")
+      .range(1, 4096)
+      .add("grids", o.grids, "region grids per refinement step")
+      .range(1, 64)
+      .add("budget-ms", o.budget_ms, "refine as far as this time allows; 0 = all steps")
+      .range(0, 1e9);
 }
 
-RefineOptions refine_options_from_card(const nlohmann::json& training, const nlohmann::json& refinement, double temperature) {
+RefineOptions refine_options_from_card(const nlohmann::json& training, const nlohmann::json& refinement,
+                                       double temperature) {
   RefineOptions options;
   const Fields known = fields(options.objective);
   for (const auto& [key, value] : training.items())
@@ -121,31 +133,40 @@ RefineOptions refine_options_from_card(const nlohmann::json& training, const nlo
   return options;
 }
 
-Refined refined_maps(Classifier& target, Explainer& explainer, const Tensor& pixels, const Tensor& classes, const RefineOptions& options,
-                     const Context& context) {
+Refined refined_maps(Classifier& target, Explainer& explainer, const Tensor& pixels, const Tensor& classes,
+                     const RefineOptions& options, const Context& context) {
   check_shape(pixels, {-1, 3, -1, -1}, "pixels");
   const int64_t B = pixels.size(0);
   check_shape(classes, {B}, "classes");
   for (const int steps : options.snapshots)
-    if (steps < 0 || steps >= options.steps) throw input_error("refinement: expected snapshots after 0..{} steps, found {}", options.steps - 1, steps);
-  Refined result{{}, std::vector<int>(static_cast<size_t>(B)), std::vector<double>(static_cast<size_t>(B), std::nan("")), {}};
+    if (steps < 0 || steps >= options.steps)
+      throw input_error("refinement: expected snapshots after 0..{} steps, found {}", options.steps - 1,
+                        steps);
+  Refined result{{},
+                 std::vector<int>(static_cast<size_t>(B)),
+                 std::vector<double>(static_cast<size_t>(B), std::nan("")),
+                 {}};
   if (options.steps == 0 && pixels.is_cpu() && B > 0) {
     result.maps = unrefined_maps(explainer, pixels, classes);
     return result;
   }
   std::vector<Tensor> maps(static_cast<size_t>(B));
-  std::vector<std::vector<Tensor>> snapshots(options.snapshots.size(), std::vector<Tensor>(static_cast<size_t>(B)));
+  std::vector<std::vector<Tensor>> snapshots(options.snapshots.size(),
+                                             std::vector<Tensor>(static_cast<size_t>(B)));
   const auto one = [&](int64_t b) {
     OneImage image{target, explainer, {pixels.narrow(0, b, 1), classes.narrow(0, b, 1)}, options, context};
     maps[b] = image.refined().detach();
     result.steps[b] = image.steps_done;
     result.loss[b] = image.last_loss;
     for (size_t i = 0; i < snapshots.size(); ++i) {
-      if (!image.snapshots[i].defined()) throw work_error("refinement: the budget ended before step {}, whose map is wanted", options.snapshots[i]);
+      if (!image.snapshots[i].defined())
+        throw work_error("refinement: the budget ended before step {}, whose map is wanted",
+                         options.snapshots[i]);
       snapshots[i][b] = image.snapshots[i];
     }
   };
-  // Enough images to keep every thread busy: side by side. Fewer: one after the other, the perturbed images of each spread over the threads. The numbers are the same.
+  // Enough images to keep every thread busy: side by side. Fewer: one after the other, the perturbed images
+  // of each spread over the threads. The numbers are the same.
   if (pixels.is_cpu() && B >= threads()) {
     one_thread_each(B, one);
   } else {

@@ -1,8 +1,11 @@
-// Test-time refinement: a few steps of the objective on the decoder, for one image and one class (paper, section 3.3).
+// Test-time refinement: a few steps of the objective on the decoder, for one image and one class (paper,
+// section 3.3).
 //
-// The decoder is copied, the copy is trained on this very image (no noise, temperature of the end of training, BatchNorm frozen, every reference in each step), one
-// forward gives the map, the copy is thrown away: the explainer itself never changes and images never meet. The random grids and ks depend on (seed, step) alone.
-// An image gets the same map alone, in any batch and with any number of threads, bit for bit. Cost a step: grids * references * 2 S forwards and backwards of the target.
+// The decoder is copied, the copy is trained on this image (no noise, temperature of the end of training,
+// BatchNorm frozen, every reference in each step), one forward gives the map, the copy is thrown away: the
+// explainer itself never changes and images never meet. The random grids and ks depend on (seed, step) alone.
+// An image gets the same map alone, in any batch and with any number of threads, bit for bit. Cost a step:
+// grids * references * 2 S forwards and backwards of the target.
 #pragma once
 
 #include "aha/models/explainer.h"
@@ -11,28 +14,33 @@
 namespace aha {
 
 struct RefineOptions {
-  int steps = 3;           // T; 0 = the explainer's own map
-  double lr = 1e-3;        // of AdamW. The best value depends on the decoder's size (1e-4 for 16 M parameters, 3e-3 for 0.1 M) and is in the explainer's card
+  int steps = 3;     // T; 0 = the explainer's own map
+  double lr = 1e-3;  // of AdamW. The best value depends on the decoder's size (1e-4 for 16 M parameters, 3e-3
+                     // for 0.1 M) and is in the explainer's card
   double weight_decay = 1e-3;
-  double clip = 1;         // longest gradient
-  int grids = 1;           // region grids a step
-  double budget_ms = 0;    // stop before the step that would end later than this, however many were asked for; 0 = no limit
+  double clip = 1;  // longest gradient
+  int grids = 1;    // region grids per step
+  double budget_ms =
+      0;  // stop before the step that would end later than this, however many were asked for; 0 = no limit
   std::vector<int> snapshots;  // steps, fewer than T, after which the map is wanted too
   ObjectiveOptions objective;  // tau_final is the temperature; noise is not used
 };
 
 struct Refined {
-  Tensor maps;              // (B, H, W)
-  std::vector<int> steps;   // done for each image: fewer than asked for where the budget ended
-  std::vector<double> loss; // of each image's last step; NaN where none was done
-  std::vector<Tensor> snapshots;  // one of options.snapshots each, (B, H, W): what T = that many steps gives, bit for bit
+  Tensor maps;               // (B, H, W)
+  std::vector<int> steps;    // done for each image: fewer than asked for where the budget ended
+  std::vector<double> loss;  // of each image's last step; NaN where none was done
+  std::vector<Tensor>
+      snapshots;  // one of options.snapshots each, (B, H, W): what T = that many steps gives, bit for bit
 };
 
-Refined refined_maps(Classifier& target, Explainer& explainer, const Tensor& pixels, const Tensor& classes, const RefineOptions& options,
-                     const Context& context);
+Refined refined_maps(Classifier& target, Explainer& explainer, const Tensor& pixels, const Tensor& classes,
+                     const RefineOptions& options, const Context& context);
 
-// The settings of the card, on the defaults: training's objective without noise and with every reference, then what was found best for refinement.
-RefineOptions refine_options_from_card(const nlohmann::json& training, const nlohmann::json& refinement, double temperature);
+// The settings of the card, on the defaults: training's objective without noise and with every reference,
+// then what was found best for refinement.
+RefineOptions refine_options_from_card(const nlohmann::json& training, const nlohmann::json& refinement,
+                                       double temperature);
 Fields fields(RefineOptions& options);  // of its own; the objective's are not listed
 
 }  // namespace aha

@@ -43,10 +43,10 @@ Tensor blurred(const Tensor& pixels, const std::vector<double>& weights, Border 
   return down.matmul(pixels).matmul(across.t());
 }
 
-Tensor colour_of(const ReferenceOptions& options, const Tensor& pixels) {
-  if (options.colour.size() != 3)
-    throw input_error("colour: expected 3 numbers, found {}", options.colour.size());
-  return torch::tensor(options.colour, torch::kFloat64).to(pixels.options()).view({1, 3, 1, 1});
+Tensor color_of(const ReferenceOptions& options, const Tensor& pixels) {
+  if (options.color.size() != 3)
+    throw input_error("color: expected 3 numbers, found {}", options.color.size());
+  return torch::tensor(options.color, torch::kFloat64).to(pixels.options()).view({1, 3, 1, 1});
 }
 
 void check_kernel(int taps, double sigma) {
@@ -70,12 +70,12 @@ std::string name_of(ReferenceKind kind) {
 Tensor reference_image(const Tensor& pixels, ReferenceKind kind, const ReferenceOptions& options) {
   check_shape(pixels, {-1, 3, -1, -1}, "pixels");
   if (kind == ReferenceKind::kBlack) return torch::zeros_like(pixels);
-  if (kind == ReferenceKind::kMean) return colour_of(options, pixels).expand_as(pixels).contiguous();
+  if (kind == ReferenceKind::kMean) return color_of(options, pixels).expand_as(pixels).contiguous();
   if (options.blur == "rise") {
-    const Tensor colour = colour_of(options, pixels);
+    const Tensor color = color_of(options, pixels);
     const double sigma = options.sigma_px > 0 ? options.sigma_px : 5;
     const auto weights = reflected_impulse_weights(options.kernel_px > 0 ? options.kernel_px : 11, sigma);
-    return blurred(pixels - colour, weights, Border::kZero) + colour;
+    return blurred(pixels - color, weights, Border::kZero) + color;
   }
   if (options.blur != "gaussian") {
     const std::vector<std::string> available = {"gaussian", "rise"};

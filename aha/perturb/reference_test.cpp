@@ -44,12 +44,12 @@ TEST(Blur, EqualsAConvolutionWithReflectedBorders) {
             1e-14);
 }
 
-TEST(Blur, RisePadsTheNormalisedImageWithZeros) {
+TEST(Blur, RisePadsTheNormalizedImageWithZeros) {
   torch::manual_seed(2);
   const Tensor pixels = torch::rand({1, 3, 16, 16}, torch::kFloat64);
   ReferenceOptions options;
   options.blur = "rise";
-  const Tensor mean = torch::tensor(options.colour, torch::kFloat64).view({1, 3, 1, 1});
+  const Tensor mean = torch::tensor(options.color, torch::kFloat64).view({1, 3, 1, 1});
   const Tensor std = torch::tensor({0.229, 0.224, 0.225}, torch::kFloat64).view({1, 3, 1, 1});
   const Tensor line = torch::tensor(reflected_impulse_weights(11, 5), torch::kFloat64);
   const Tensor kernel = line.unsqueeze(1).mul(line).expand({3, 1, 11, 11}).contiguous();
@@ -77,14 +77,14 @@ TEST(Blur, FollowsTheSizeOfTheImage) {
                            reference_image(pixels, ReferenceKind::kBlur, stated)));
 }
 
-TEST(Reference, BlackAndMeanAreColours) {
+TEST(Reference, BlackAndMeanAreColors) {
   const Tensor pixels = torch::rand({2, 3, 4, 4});
   EXPECT_EQ(reference_image(pixels, ReferenceKind::kBlack).abs().max().item<float>(), 0);
   const Tensor mean = reference_image(pixels, ReferenceKind::kMean);
   EXPECT_EQ(mean.sizes(), pixels.sizes());
   EXPECT_EQ(mean[1][2][3][3].item<float>(), 0.406f);
   ReferenceOptions cifar;
-  cifar.colour = {0.4914, 0.4822, 0.4465};
+  cifar.color = {0.4914, 0.4822, 0.4465};
   EXPECT_EQ(reference_image(pixels, ReferenceKind::kMean, cifar)[0][1][0][0].item<float>(), 0.4822f);
 }
 
@@ -96,7 +96,7 @@ TEST(Reference, RefusesWhatItDoesNotKnow) {
   options.blur = "gaussian";
   options.kernel_px = 4;
   EXPECT_THROW(reference_image(pixels, ReferenceKind::kBlur, options), Error);
-  options.colour = {0.5};
+  options.color = {0.5};
   EXPECT_THROW(reference_image(pixels, ReferenceKind::kMean, options), Error);
   EXPECT_THROW(reference_from_name("noise"), Error);
   EXPECT_THROW(reference_image(pixels[0], ReferenceKind::kBlack), Error);

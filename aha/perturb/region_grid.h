@@ -1,4 +1,4 @@
-// A picture cut into a regular grid of regions: the K things that are ordered.
+// An image cut into a regular grid of regions: the K things that are ordered.
 //
 // G cells a side, H / G by W / G pixels each; pixel y belongs to cell row floor((y + 1/2) G / H + offset_y).
 // With offsets in [0, 1) (random in training, so that no border is always a border) the first and the last

@@ -5,8 +5,8 @@
 
 #include "aha/base/error.h"
 #include "aha/base/parallel.h"
-#include "aha/kernels/gumbel.h"
-#include "aha/kernels/sinkhorn.h"
+#include "aha/kernels/sinkhorn/gumbel.h"
+#include "aha/kernels/sinkhorn/sinkhorn.h"
 
 namespace aha {
 namespace {
@@ -174,9 +174,10 @@ SoftMasks soft_top_k(const Tensor& scores, std::span<const int64_t> ks, const So
                     noise, context);
 }
 
-std::vector<int64_t> ladder_steps(int64_t K, int64_t S, Rng* jitter) {
+std::vector<int64_t> perturbation_counts(int64_t K, int64_t S, Rng* jitter) {
   if (K < 1 || S < 1)
-    throw input_error("ladder: expected at least one region and one step, found {} and {}", K, S);
+    throw input_error("perturbation sequence: expected at least one region and one step, found {} and {}", K,
+                      S);
   std::vector<int64_t> steps;
   for (int64_t s = 0; s < S; ++s) {
     const double place = jitter ? jitter->uniform() : 0.5;

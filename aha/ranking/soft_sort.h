@@ -4,8 +4,8 @@
 //   P = Sinkhorn((L + noise * Gumbel) / tau)
 //   mask_i(k) = sum_{j <= k} P_ij
 //
-// Scores and positions are centred first: the doubly stochastic limit does not depend on the level of the
-// scores, and 30 iterations get nearer to it. After the last iteration rows are normalised once more, so that
+// Scores and positions are centerd first: the doubly stochastic limit does not depend on the level of the
+// scores, and 30 iterations get nearer to it. After the last iteration rows are normalized once more, so that
 // every mask lies in [0, 1]. The range of the scores over tau is the sharpness of the masks.
 //
 // The fused kernel (kernels/sinkhorn.h) computes in float32, one image a thread, and never holds the plan;
@@ -25,7 +25,7 @@ namespace aha {
 
 struct SoftSortOptions {
   double tau = 1;       // temperature
-  int iterations = 30;  // of row and column normalisation
+  int iterations = 30;  // of row and column normalization
   double noise = 0;     // scale of the Gumbel noise; the paper trains with 1 and refines with 0
   // dense, low-rank (no noise and moderate range / tau only), reference, or auto: the fastest that is exact
   std::string path = "auto";
@@ -70,6 +70,6 @@ SoftMasks soft_top_k_ref(const Tensor& scores, const Tensor& ks, const SoftSortO
 // S values of k spread evenly over 1..K: the middle of each of S strata or, with a generator, a random place
 // in it (stratified: an unbiased estimate of the mean over all k, and k = K, which has no gradient, is not
 // taken every time). Ascending.
-std::vector<int64_t> ladder_steps(int64_t K, int64_t S, Rng* jitter = nullptr);
+std::vector<int64_t> perturbation_counts(int64_t K, int64_t S, Rng* jitter = nullptr);
 
 }  // namespace aha

@@ -38,7 +38,7 @@ TEST_P(Sizes, MasksAndGradientsEqualTheAutogradReferenceInDouble) {
   const int64_t K = GetParam(), B = K > 500 ? 1 : 3;
   torch::manual_seed(K);
   const Tensor scores = torch::rand({B, K}), mask_grad = torch::randn({B, 16, K});
-  const Tensor ks = torch::tensor(ladder_steps(K, 16));
+  const Tensor ks = torch::tensor(perturbation_counts(K, 16));
   for (double tau : {1.0, 0.5, 0.1}) {
     for (double noise : {0.0, 1.0}) {
       SoftSortOptions options{tau, 30, noise, "reference"};
@@ -130,14 +130,14 @@ TEST(SoftSort, SaysWhatIsWrong) {
   EXPECT_THAT(message(scores / 0, ks), ::testing::HasSubstr("finite"));
 }
 
-TEST(LadderSteps, AreTheMiddlesOfEqualStrataOrRandomPlacesInThem) {
-  EXPECT_EQ(ladder_steps(8, 4), (std::vector<int64_t>{2, 4, 6, 8}));
-  EXPECT_EQ(ladder_steps(100, 4), (std::vector<int64_t>{13, 38, 63, 88}));
+TEST(PerturbationSteps, AreTheMiddlesOfEqualStrataOrRandomPlacesInThem) {
+  EXPECT_EQ(perturbation_counts(8, 4), (std::vector<int64_t>{2, 4, 6, 8}));
+  EXPECT_EQ(perturbation_counts(100, 4), (std::vector<int64_t>{13, 38, 63, 88}));
   Rng rng(1);
   double sum = 0;
   const int trials = 4000;
   for (int n = 0; n < trials; ++n) {
-    const auto steps = ladder_steps(100, 4, &rng);
+    const auto steps = perturbation_counts(100, 4, &rng);
     for (int s = 0; s < 4; ++s) {
       EXPECT_GE(steps[s], 25 * s + 1);
       EXPECT_LE(steps[s], 25 * s + 25);

@@ -1,7 +1,9 @@
 // The part of libtorch that aha uses, precompiled once for every module above this one.
 //
-// torch/torch.h whole costs each file 11 s of templates and optimisation (datasets, optimisers, every functional form); these headers 4 s, with -O1, which the modules on
-// libtorch get (cmake/AhaDependencies.cmake): they only call libtorch and our kernels. What one file alone needs (torch/optim/adamw.h, torch/script.h) it includes itself.
+// torch/torch.h whole costs each file 11 s of templates and optimization (datasets, optimizers, every
+// functional form); these headers 4 s, with -O1, which the modules on libtorch get
+// (cmake/AhaDependencies.cmake): they only call libtorch and our kernels. What one file alone needs
+// (torch/optim/adamw.h, torch/script.h) it includes itself.
 #pragma once
 
 #include <torch/autograd.h>

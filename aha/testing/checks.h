@@ -1,4 +1,5 @@
-// What the tests of many modules share. Knows nothing of torch. (A namespace of its own: in aha::testing it would hide gtest's.)
+// What the tests of many modules share. Knows nothing of torch. (A namespace of its own: in aha::testing it
+// would hide gtest's.)
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +13,8 @@
 
 namespace aha::checks {
 
-// The message of the error that the call throws; the error has to end a program with this exit code (2: wrong input, 1: failed work).
+// The message of the error that the call throws; the error has to end a program with this exit code (2: wrong
+// input, 1: failed work).
 inline std::string message_of(const std::function<void()>& call, int exit_code = 2) {
   try {
     call();
@@ -37,8 +39,8 @@ inline std::string fresh_folder(const std::string& name) {
   return folder;
 }
 
-// A file of the real weights and photos, which are not part of the project: under the folder that AHA_SHARED names, or ../shared. A test that uses one skips itself
-// where it is absent.
+// A file of the real weights and photos, which are not part of the project: under the folder that AHA_SHARED
+// names, or ../shared. A test that uses one skips itself where it is absent.
 inline std::string shared_file(const std::string& name) {
   const char* folder = std::getenv("AHA_SHARED");
   return (std::filesystem::path(folder ? folder : "../shared") / "data" / name).string();

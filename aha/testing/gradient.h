@@ -1,5 +1,5 @@
-// How far tensors are from what they should be. Finite differences in double say whether a gradient is the derivative of its
-// function.
+// How far tensors are from what they should be. Finite differences in double say whether a gradient is the
+// derivative of its function.
 //
 // The central difference with step h errs by h^2 f'''/6 and by rounding, 1e-16 |f| / h: with the default h =
 // 1e-5 about 1e-10 each where f is of order one. The error returned is relative to the largest component, so

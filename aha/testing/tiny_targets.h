@@ -31,7 +31,7 @@ inline ClassifierInfo plain_info(const std::string& name, int size) {
   return info;
 }
 
-// Counts the pictures it was asked about.
+// Counts the images it was asked about.
 template <class Network>
 class Counted : public Network {
  public:
@@ -43,7 +43,7 @@ class Counted : public Network {
   int64_t evaluations = 0;
 };
 
-// 3 x 4 x 4 pixels that need no normalisation, patch 2, width 8, 2 heads, 2 blocks, 3 classes; LayerNorms 1
+// 3 x 4 x 4 pixels that need no normalization, patch 2, width 8, 2 heads, 2 blocks, 3 classes; LayerNorms 1
 // and 0; the other 22 tensors are waves in the order below.
 inline Vit golden_vit() {
   VitConfig config;
@@ -96,7 +96,7 @@ inline ConvNext tiny_convnext() {
   return net;
 }
 
-// logits = W x, x the normalised picture: every gradient is a row of W.
+// logits = W x, x the normalized image: every gradient is a row of W.
 class LinearTarget : public Classifier {
  public:
   explicit LinearTarget(int size = 8, int classes = 4) : weights(torch::empty({classes, 3, size, size})) {
@@ -105,7 +105,7 @@ class LinearTarget : public Classifier {
     fill_with_wave(weights, 1, 1);
   }
   Tensor logits(const Tensor& pixels, Taps*) override {
-    return normalised(pixels, info_.input).flatten(1).matmul(weights.flatten(1).t());
+    return normalized(pixels, info_.input).flatten(1).matmul(weights.flatten(1).t());
   }
   Tensor weights;  // (C, 3, H, W)
 };

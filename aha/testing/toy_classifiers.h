@@ -1,4 +1,4 @@
-// Classifiers and pictures whose true pixel importance is known on paper.
+// Classifiers and images whose true pixel importance is known on paper.
 #pragma once
 
 #include "aha/tensor/torch.h"
@@ -30,7 +30,8 @@ class ToyClassifier : public Classifier {
   virtual Tensor answer(const Tensor& pixels) = 0;
 };
 
-// logit_0 = gain * (mean over pixels of w . x - middle), logit_1 = 0. With a black reference a pixel matters exactly as much as w . x says.
+// logit_0 = gain * (mean over pixels of w . x - middle), logit_1 = 0. With a black reference a pixel matters
+// exactly as much as w . x says.
 class LinearToy : public ToyClassifier {
  public:
   explicit LinearToy(int size) : ToyClassifier(size, 2, "linear toy") {}
@@ -44,7 +45,8 @@ class LinearToy : public ToyClassifier {
   Tensor weight_ = torch::tensor({0.9f, -0.5f, 0.3f}).view({1, 3, 1, 1});
 };
 
-// Three colours of square; logit_c counts the pixels of colour c. Everything else in a picture is grey and says nothing.
+// Three colors of square; logit_c counts the pixels of color c. Everything else in an image is gray and says
+// nothing.
 class PlantedToy : public ToyClassifier {
  public:
   explicit PlantedToy(int size) : ToyClassifier(size, 3, "planted toy") {}
@@ -71,8 +73,8 @@ class MemoryDataset : public Dataset {
   std::vector<int> labels;
 };
 
-// Coloured noise, in cells of 2 x 2 pixels.
-inline MemoryDataset noise_pictures(int64_t count, int size, uint64_t seed) {
+// Colored noise, in cells of 2 x 2 pixels.
+inline MemoryDataset noise_images(int64_t count, int size, uint64_t seed) {
   MemoryDataset data;
   for (int64_t i = 0; i < count; ++i) {
     Image image(size, size);
@@ -80,7 +82,8 @@ inline MemoryDataset noise_pictures(int64_t count, int size, uint64_t seed) {
     for (int y = 0; y < size; ++y)
       for (int x = 0; x < size; ++x)
         for (int c = 0; c < 3; ++c)
-          image.row(y)[3 * x + c] = static_cast<uint8_t>(255 * rng.uniform_at(static_cast<uint64_t>(((y / 2) * size + x / 2) * 3 + c)));
+          image.row(y)[3 * x + c] = static_cast<uint8_t>(
+              255 * rng.uniform_at(static_cast<uint64_t>(((y / 2) * size + x / 2) * 3 + c)));
     data.images.push_back(std::move(image));
     data.labels.push_back(0);
   }
@@ -89,24 +92,25 @@ inline MemoryDataset noise_pictures(int64_t count, int size, uint64_t seed) {
 
 constexpr int kPlantedSide = 6;
 
-struct PlantedPictures {
+struct PlantedImages {
   MemoryDataset data;
   std::vector<std::array<int, 2>> corner;  // y, x of the square
 };
 
-// Grey noise with one coloured square; the label is its colour.
-inline PlantedPictures planted_pictures(int64_t count, int size, uint64_t seed) {
-  PlantedPictures planted;
+// Gray noise with one colored square; the label is its color.
+inline PlantedImages planted_images(int64_t count, int size, uint64_t seed) {
+  PlantedImages planted;
   for (int64_t i = 0; i < count; ++i) {
     Rng rng(seed, static_cast<uint64_t>(i));
     const int label = static_cast<int>(rng.below(3));
-    const int top = static_cast<int>(rng.below(size - kPlantedSide + 1)), left = static_cast<int>(rng.below(size - kPlantedSide + 1));
+    const int top = static_cast<int>(rng.below(size - kPlantedSide + 1)),
+              left = static_cast<int>(rng.below(size - kPlantedSide + 1));
     Image image(size, size);
     for (int y = 0; y < size; ++y)
       for (int x = 0; x < size; ++x) {
-        const auto grey = static_cast<uint8_t>(60 + 140 * rng.uniform());
+        const auto gray = static_cast<uint8_t>(60 + 140 * rng.uniform());
         const bool inside = y >= top && y < top + kPlantedSide && x >= left && x < left + kPlantedSide;
-        for (int c = 0; c < 3; ++c) image.row(y)[3 * x + c] = inside ? (c == label ? 220 : 40) : grey;
+        for (int c = 0; c < 3; ++c) image.row(y)[3 * x + c] = inside ? (c == label ? 220 : 40) : gray;
       }
     planted.data.images.push_back(std::move(image));
     planted.data.labels.push_back(label);
@@ -127,7 +131,7 @@ inline double top_share(const Tensor& map, std::array<int, 2> corner) {
   return static_cast<double>(inside) / (kPlantedSide * kPlantedSide);
 }
 
-// All pictures as one batch, (B, 3, H, W).
+// All images as one batch, (B, 3, H, W).
 inline Tensor pixels_of(const MemoryDataset& data) {
   std::vector<Tensor> rows;
   for (const auto& image : data.images) rows.push_back(tensor_from_image(image));

@@ -1,6 +1,6 @@
 // The whole state of a run in one file, written whole or not at all.
 //
-// A safetensors file: tensors by name (network.*, optimiser.*, average), and a JSON object in its metadata
+// A safetensors file: tensors by name (network.*, optimizer.*, average), and a JSON object in its metadata
 // (step, best score, settings). Random numbers are counter based, so that the step number is all of their
 // state, and a run that continues from here ends with the same bits as one that was never interrupted.
 #pragma once

@@ -39,14 +39,14 @@ class Student {
       network_ = ConvNext(std::get<ConvNextConfig>(config_));
   }
 
-  void initialise(uint64_t seed, const FitOptions& options) {
+  void initialize(uint64_t seed, const FitOptions& options) {
     const bool mimetic = options.start == "mimetic";
     if (auto* vit = std::get_if<Vit>(&network_); vit && mimetic)
-      (*vit)->initialise_mimetic(seed);
+      (*vit)->initialize_mimetic(seed);
     else if (mimetic)
       throw input_error("--start mimetic: expected a vision transformer, found {}", options.arch);
     else
-      std::visit([&](auto& network) { network->initialise(seed); }, network_);
+      std::visit([&](auto& network) { network->initialize(seed); }, network_);
     const torch::NoGradGuard no_grad;
     for (auto& item : module().named_parameters())
       if (std::holds_alternative<ConvNext>(network_) && item.key().ends_with("gamma"))
@@ -98,7 +98,7 @@ int classes_of(const Dataset& data) {
 InputSpec input_of(const FitOptions& options, int size) {
   const bool cifar = options.data.starts_with("cifar10");
   InputSpec input;
-  input.size = input.resize = size;  // a picture that has this size already stays as it is
+  input.size = input.resize = size;  // an image that has this size already stays as it is
   if (cifar) input.mean = kCifarMean, input.std = kCifarStd;
   const auto set = [](const std::vector<double>& given, std::array<double, 3>& to, const char* name) {
     if (given.empty()) return;
@@ -142,7 +142,7 @@ class ClassifierTask : public TrainTask {
   int64_t held_out() const { return static_cast<int64_t>(held_out_.size()); }
   std::string score() const override { return "accuracy"; }
   std::string description() const override {
-    return fmt::format("{}: {:.2f} M parameters, {} pictures to learn from, {} held out", options_.arch,
+    return fmt::format("{}: {:.2f} M parameters, {} images to learn from, {} held out", options_.arch,
                        static_cast<double>(parameter_count(student_.module())) / 1e6, examples(), held_out());
   }
 
@@ -159,11 +159,12 @@ class ClassifierTask : public TrainTask {
   Losses losses(const Batch& batch) override {
     const Tensor pixels = batch.pixels.to(torch_device(context_));      // (B, 3, S, S)
     const Tensor labels = batch.labels.to(torch_device(context_));      // (B)
-    const Tensor logits = student_.logits(normalised(pixels, input_));  // (B, C)
+    const Tensor logits = student_.logits(normalized(pixels, input_));  // (B, C)
     namespace F = torch::nn::functional;
     const auto entropy_of = [&](const Tensor& truth) {  // (B)
-      return F::cross_entropy(logits, truth.to(logits.device()),
-                              F::CrossEntropyFuncOptions().label_smoothing(options_.label_smoothing).reduction(torch::kNone));
+      return F::cross_entropy(
+          logits, truth.to(logits.device()),
+          F::CrossEntropyFuncOptions().label_smoothing(options_.label_smoothing).reduction(torch::kNone));
     };
     Tensor entropies = entropy_of(labels);
     if (batch.second_labels.defined())
@@ -191,7 +192,7 @@ class ClassifierTask : public TrainTask {
     Tensor right = torch::zeros({1}, torch::kFloat64);
     const auto count = static_cast<int64_t>(examples.size());
     for (int64_t first = group.rank() * kCheckBatch; first < count; first += group.size() * kCheckBatch) {
-      stop_if_cancelled(context_);
+      stop_if_canceled(context_);
       Batch batch;
       batch.indices.resize(std::min(kCheckBatch, count - first));
       std::iota(batch.indices.begin(), batch.indices.end(), first);
@@ -199,7 +200,7 @@ class ClassifierTask : public TrainTask {
           batch, [](int64_t, const Image& image, std::span<float> out) { unchanged(image, out); }, examples,
           &data);
       const Tensor logits =
-          student_.logits(normalised(batch.pixels.to(torch_device(context_)), input_)).cpu();  // (B, C)
+          student_.logits(normalized(batch.pixels.to(torch_device(context_)), input_)).cpu();  // (B, C)
       right += (logits.argmax(1) == batch.labels).sum();
     }
     group.sum(right);
@@ -207,14 +208,15 @@ class ClassifierTask : public TrainTask {
   }
 
  private:
-  // Rectangles of other pictures, varied as those are in this epoch.
+  // Rectangles of other images, varied as those are in this epoch.
   void mix(Batch& batch) const {
     const int side = input_.size;
     batch.second_labels = batch.labels.clone();
     batch.second_shares = torch::zeros({batch.labels.size(0)});
     for (size_t i = 0; i < batch.indices.size(); ++i) {
       const auto row = static_cast<int64_t>(i);
-      const CutMix cut = draw_cutmix(augment_, context_.seed, batch.epoch, batch.indices[i], examples(), side);
+      const CutMix cut =
+          draw_cutmix(augment_, context_.seed, batch.epoch, batch.indices[i], examples(), side);
       if (cut.width * cut.height == 0) continue;
       Batch other;
       other.epoch = batch.epoch;
@@ -247,7 +249,7 @@ class ClassifierTask : public TrainTask {
       const int64_t example = examples[batch.indices[i]];
       Image image = data->image(example);
       if (image.width != side || image.height != side)
-        image = centre_cropped(resized_short_side(image, input_.resize, input_.filter), input_.size);
+        image = center_cropped(resized_short_side(image, input_.resize, input_.filter), input_.size);
       write(i, image, std::span(rows.data_ptr<float>() + i * floats, floats));
       batch.labels[i] = data->label(example);
     }
@@ -289,10 +291,10 @@ Fields fields(FitOptions& o) {
       .add("data", o.data, "training data (cifar10:train, folder:DIR, list:FILE.csv, imagenet:DIR:train)")
       .add("test", o.test, "data to test the result on, once; empty = cifar10:test after cifar10:train")
       .nest("", fields(o.slice))
-      .add("holdout", o.holdout, "training pictures kept aside to choose the best weights; at most a fifth")
+      .add("holdout", o.holdout, "training images kept aside to choose the best weights; at most a fifth")
       .range(1, 1e9)
-      .add("mean", o.mean, "mean colour of the input normalisation; empty = the data set's")
-      .add("std", o.std, "deviation of the input normalisation; empty = the data set's")
+      .add("mean", o.mean, "mean color of the input normalization; empty = the data set's")
+      .add("std", o.std, "deviation of the input normalization; empty = the data set's")
       .add("label-smoothing", o.label_smoothing, "share of the target spread over all classes")
       .range(0, 0.9)
       .add("layer-scale", o.layer_scale, "ConvNeXt: where the residual branches begin")
@@ -320,7 +322,7 @@ FitReport fit(const FitOptions& given, WorkerGroup& group, const Context& given_
   const auto data = slice(open_dataset(options.data), options.slice);
   const int classes = classes_of(*data);
   Student student(options.arch, options.network, classes);
-  student.initialise(context.seed, options);
+  student.initialize(context.seed, options);
   if (!options.init.empty() && student.take(weights_of(options.init, context)) == 0)
     throw input_error("--init {}: none of its tensors fits {}", options.init, options.arch);
   student.module().to(torch_device(context));
@@ -344,7 +346,7 @@ FitReport fit(const FitOptions& given, WorkerGroup& group, const Context& given_
   if (test.empty() && options.data == "cifar10:train") test = "cifar10:test";
   nlohmann::json figures = {{"held_out_accuracy", report.held_out_accuracy}};
   if (!test.empty()) {
-    // The second half of CIFAR-10's test pictures is kept for judges outside this repository.
+    // The second half of CIFAR-10's test images is kept for evaluates outside this repository.
     const auto examples = slice(open_dataset(test), {.limit = test == "cifar10:test" ? 5000 : 0});
     std::vector<int64_t> all(examples->size());
     std::iota(all.begin(), all.end(), 0);
@@ -358,8 +360,10 @@ FitReport fit(const FitOptions& given, WorkerGroup& group, const Context& given_
                                static_cast<double>(report.parameters) / 1e6);
     card.input = input;
     card.classes = names_of_classes(*data, classes);
-    card.provenance = {
-        {"data", without_folders(options.data)}, {"recipe", settings.dump()}, {"seed", context.seed}, {"figures", figures}};
+    card.provenance = {{"data", without_folders(options.data)},
+                       {"recipe", settings.dump()},
+                       {"seed", context.seed},
+                       {"figures", figures}};
     student.save(options.train.out, card);
   }
   return report;

@@ -3,7 +3,7 @@
 //   loss = (1 - a) CE(logits, label, smoothing) + a T^2 KL(softmax(teacher / T) || softmax(logits / T)) a = 0
 //   without a teacher
 //
-// Some training pictures are held out (the same ones for every run) and choose the best weights; the test set
+// Some training images are held out (the same ones for every run) and choose the best weights; the test set
 // is looked at once, at the end.
 #pragma once
 
@@ -24,7 +24,7 @@ struct FitOptions {
   SliceOptions slice;
   int64_t holdout = 5000;  // at most a fifth of the data
   std::vector<double> mean,
-      std;  // of the input; empty = CIFAR-10's own for its pictures, ImageNet's for others
+      std;  // of the input; empty = CIFAR-10's own for its images, ImageNet's for others
   double label_smoothing = 0.1;
   double layer_scale =
       1;  // ConvNeXt: where the residual branches begin; 1e-6 is for networks of dozens of blocks

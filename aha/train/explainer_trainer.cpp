@@ -25,7 +25,7 @@ constexpr int64_t kUsualBatch = 8;
 constexpr uint64_t kFlipPurpose = 0x666c6970, kViewPurpose = 0x76696577, kDropPurpose = 0x64726f70;
 constexpr int kSearchSteps = 3;
 
-// What is computed once a picture: the encoder's features and the target's answer.
+// What is computed once an image: the encoder's features and the target's answer.
 struct Known {
   std::vector<Tensor> levels;  // (1, C_k, h_k, w_k)
   Tensor prior;                // (1, H, W) where the explainer has one
@@ -37,11 +37,13 @@ struct Known {
   }
 };
 
-class KnownPictures {
+class KnownImages {
  public:
-  KnownPictures(Classifier& target, Explainer& explainer, int64_t most_bytes) : target_(target), explainer_(explainer), most_bytes_(most_bytes) {}
+  KnownImages(Classifier& target, Explainer& explainer, int64_t most_bytes)
+      : target_(target), explainer_(explainer), most_bytes_(most_bytes) {}
 
-  // keys[i] names pixels[i]; labels are taken for the classes where there are any. Each picture is computed alone, on one thread: its numbers do not depend on when it was first asked for.
+  // keys[i] names pixels[i]; labels are taken for the classes where there are any. Each image is computed
+  // alone, on one thread: its numbers do not depend on when it was first asked for.
   std::vector<Known> of(const std::vector<int64_t>& keys, const Tensor& pixels, const Tensor& labels) {
     std::vector<Known> out(keys.size());
     std::vector<int64_t> missing;
@@ -54,14 +56,16 @@ class KnownPictures {
       const torch::NoGradGuard no_grad;
       const Tensor one = pixels.narrow(0, missing[m], 1);
       Known& known = out[missing[m]];
-      const Tensor classes = labels.defined() ? labels.narrow(0, missing[m], 1).to(one.device()) : target_.logits(one).argmax(1);
+      const Tensor classes =
+          labels.defined() ? labels.narrow(0, missing[m], 1).to(one.device()) : target_.logits(one).argmax(1);
       const Features features = explainer_.features(one, classes);
       for (const auto& level : features.levels) known.levels.push_back(level.contiguous());
       known.prior = features.prior;
       known.explained = classes.item<int64_t>();
     });
     for (const int64_t i : missing)
-      if (bytes_ + out[i].bytes() <= most_bytes_ && kept_.emplace(keys[i], out[i]).second) bytes_ += out[i].bytes();
+      if (bytes_ + out[i].bytes() <= most_bytes_ && kept_.emplace(keys[i], out[i]).second)
+        bytes_ += out[i].bytes();
     return out;
   }
 
@@ -72,23 +76,26 @@ class KnownPictures {
   std::unordered_map<int64_t, Known> kept_;
 };
 
-Features joined(std::span<const Known> pictures, int64_t height, int64_t width) {
+Features joined(std::span<const Known> images, int64_t height, int64_t width) {
   const auto rows = [&](const auto& part) {
     std::vector<Tensor> list;
-    for (const auto& picture : pictures) list.push_back(part(picture));
+    for (const auto& image : images) list.push_back(part(image));
     return torch::cat(list);
   };
   Features features{{}, height, width, {}};
-  for (size_t k = 0; k < pictures[0].levels.size(); ++k) features.levels.push_back(rows([k](const Known& picture) { return picture.levels[k]; }));
-  if (pictures[0].prior.defined()) features.prior = rows([](const Known& picture) { return picture.prior; });
+  for (size_t k = 0; k < images[0].levels.size(); ++k)
+    features.levels.push_back(rows([k](const Known& image) { return image.levels[k]; }));
+  if (images[0].prior.defined()) features.prior = rows([](const Known& image) { return image.prior; });
   return features;
 }
 
-// BatchNorm's running statistics. They are set through variable_data: the backward of a group that has already run does not look at them.
+// BatchNorm's running statistics. They are set through variable_data: the backward of a group that has
+// already run does not look at them.
 class RunningStatistics {
  public:
   explicit RunningStatistics(torch::nn::Module& network) {
-    for (const auto& item : network.named_buffers()) (item.value().is_floating_point() ? buffers_ : counters_).push_back(item.value());
+    for (const auto& item : network.named_buffers())
+      (item.value().is_floating_point() ? buffers_ : counters_).push_back(item.value());
   }
   Tensor flat() const {
     std::vector<Tensor> parts;
@@ -113,10 +120,19 @@ class RunningStatistics {
 
 class ExplainerTask : public TrainTask {
  public:
-  ExplainerTask(Classifier& target, Explainer& explainer, const Dataset& data, const ExplainerTrainOptions& options, int64_t global_batch,
-                WorkerGroup& group, const Context& context)
-      : target_(target), explainer_(explainer), data_(data), options_(options), global_batch_(global_batch), group_(group), context_(context),
-        known_(target, explainer, options.view_area < 1 || options.cutmix_share > 0 ? 0 : int64_t{options.cache_mb} << 20), statistics_(*explainer.decoder()) {
+  ExplainerTask(Classifier& target, Explainer& explainer, const Dataset& data,
+                const ExplainerTrainOptions& options, int64_t global_batch, WorkerGroup& group,
+                const Context& context)
+      : target_(target),
+        explainer_(explainer),
+        data_(data),
+        options_(options),
+        global_batch_(global_batch),
+        group_(group),
+        context_(context),
+        known_(target, explainer,
+               options.view_area < 1 || options.cutmix_share > 0 ? 0 : int64_t{options.cache_mb} << 20),
+        statistics_(*explainer.decoder()) {
     HeldOutSplit split = held_out_split(data.size(), options.holdout);
     training_ = std::move(split.training);
     held_out_ = std::move(split.held_out);
@@ -130,8 +146,9 @@ class ExplainerTask : public TrainTask {
   int64_t held_out() const { return static_cast<int64_t>(held_out_.size()); }
   std::string score() const override { return "ins-del"; }
   std::string description() const override {
-    return fmt::format("decoder of {:.2f} M parameters on {}, {} pictures to learn from, {} held out",
-                       static_cast<double>(parameter_count(*explainer_.decoder())) / 1e6, explainer_.encoder().info().name, examples(), held_out());
+    return fmt::format("decoder of {:.2f} M parameters on {}, {} images to learn from, {} held out",
+                       static_cast<double>(parameter_count(*explainer_.decoder())) / 1e6,
+                       explainer_.encoder().info().name, examples(), held_out());
   }
 
   void load(Batch& batch) const override {
@@ -148,12 +165,14 @@ class ExplainerTask : public TrainTask {
   }
 
   Losses losses(const Batch& batch) override {
-    const int64_t B = batch.pixels.size(0), H = batch.pixels.size(2), W = batch.pixels.size(3), n = options_.norm_group;
+    const int64_t B = batch.pixels.size(0), H = batch.pixels.size(2), W = batch.pixels.size(3),
+                  n = options_.norm_group;
     std::vector<int64_t> keys;
-    for (const int64_t index : batch.indices) keys.push_back(2 * training_[index] + (flipped(batch.epoch, index) ? 1 : 0));
+    for (const int64_t index : batch.indices)
+      keys.push_back(2 * training_[index] + (flipped(batch.epoch, index) ? 1 : 0));
     const Tensor pixels = batch.pixels.to(torch_device(context_));
-    const auto pictures = known_.of(keys, pixels, options_.explained == "truth" ? batch.labels : Tensor());
-    const Tensor classes = classes_of(pictures);
+    const auto images = known_.of(keys, pixels, options_.explained == "truth" ? batch.labels : Tensor());
+    const Tensor classes = classes_of(images);
 
     const Tensor before = statistics_.flat();
     Tensor after = torch::zeros_like(before);
@@ -165,10 +184,11 @@ class ExplainerTask : public TrainTask {
       statistics_.set(before);
       const ObjectiveImages images{pixels.narrow(0, first, n), classes.narrow(0, first, n)};
       const int64_t place = group_.rank() * B + first;  // in the global batch
-      Features features = joined(std::span(pictures).subspan(first, n), H, W);
+      Features features = joined(std::span(images).subspan(first, n), H, W);
       if (options_.feature_dropout > 0) drop_channels(features, batch.step, place);
       const Tensor maps = explainer_.decode(features, images.classes);  // (n, H, W)
-      const auto step = draw_step(options_.objective, {context_.seed, batch.step, place / n, place, progress(batch.step)}, n, H, W);
+      const auto step = draw_step(
+          options_.objective, {context_.seed, batch.step, place / n, place, progress(batch.step)}, n, H, W);
       const auto result = objective(target_, maps, images, step, options_.objective, context_);
       add(out.total, result.loss);
       add(deletion, result.deletion);
@@ -190,37 +210,47 @@ class ExplainerTask : public TrainTask {
     return out;
   }
 
-  // Each worker takes its share of the pictures.
+  // Each worker takes its share of the images.
   Scores validate(WorkerGroup& group) override {
     RefineOptions plain;
     plain.steps = 0;
-    return judged(plain, held_out(), group);
+    return evaluated(plain, held_out(), group);
   }
 
-  // Ins - Del of the first `count` held-out pictures.
-  Scores judged(const RefineOptions& refinement, int64_t count, WorkerGroup& group) {
-    Tensor sums = torch::zeros({3}, torch::kFloat64);  // deletion, insertion, pictures
+  // Ins - Del of the first `count` held-out images.
+  Scores evaluated(const RefineOptions& refinement, int64_t count, WorkerGroup& group) {
+    Tensor sums = torch::zeros({3}, torch::kFloat64);  // deletion, insertion, images
     for (int64_t i = group.rank(); i < std::min(count, held_out()); i += group.size()) {
-      stop_if_cancelled(context_);
+      stop_if_canceled(context_);
       const int64_t example = held_out_[i];
-      const Tensor pixels = input_from_image(data_.image(example), target_.info().input).unsqueeze(0).to(torch_device(context_));
+      const Tensor pixels = input_from_image(data_.image(example), target_.info().input)
+                                .unsqueeze(0)
+                                .to(torch_device(context_));
       const Tensor clean = probabilities(target_, pixels, context_);  // (1, C)
-      const Tensor classes = options_.explained == "truth" ? torch::tensor({static_cast<int64_t>(data_.label(example))}) : clean.argmax(1);
-      const Tensor map = refined_maps(target_, explainer_, pixels, classes.to(pixels.device()), refinement, context_).maps;
+      const Tensor classes = options_.explained == "truth"
+                                 ? torch::tensor({static_cast<int64_t>(data_.label(example))})
+                                 : clean.argmax(1);
+      const Tensor map =
+          refined_maps(target_, explainer_, pixels, classes.to(pixels.device()), refinement, context_).maps;
       std::vector<Tensor> references;
-      for (const auto& kind : options_.objective.references) references.push_back(reference_images(pixels, {kind}, target_.info()));
+      for (const auto& kind : options_.objective.references)
+        references.push_back(reference_images(pixels, {kind}, target_.info()));
       const MapScore score = score_maps(target_, pixels, map, classes, references, context_)[0];
       sums += torch::tensor({score.deletion, score.insertion, 1.0}, torch::kFloat64);
     }
     group.sum(sums);
-    const double n = std::max(1.0, sums[2].item<double>()), deletion = sums[0].item<double>() / n, insertion = sums[1].item<double>() / n;
+    const double n = std::max(1.0, sums[2].item<double>()), deletion = sums[0].item<double>() / n,
+                 insertion = sums[1].item<double>() / n;
     return {{"deletion", deletion}, {"insertion", insertion}, {"ins-del", insertion - deletion}};
   }
 
  private:
-  double progress(int64_t step) const { return total_steps_ > 1 ? static_cast<double>(step) / static_cast<double>(total_steps_ - 1) : 1; }
+  double progress(int64_t step) const {
+    return total_steps_ > 1 ? static_cast<double>(step) / static_cast<double>(total_steps_ - 1) : 1;
+  }
 
-  // Zeros in place of whole channels, the others grow by as much. Drawn by (step, place of the picture, level) alone.
+  // Zeros in place of whole channels, the others grow by as much. Drawn by (step, place of the image, level)
+  // alone.
   void drop_channels(Features& features, int64_t step, int64_t place) const {
     const double p = options_.feature_dropout;
     for (size_t k = 0; k < features.levels.size(); ++k) {
@@ -228,8 +258,10 @@ class ExplainerTask : public TrainTask {
       const int64_t n = level.size(0), C = level.size(1);
       Tensor keep = torch::empty({n, C, 1, 1});
       for (int64_t i = 0; i < n; ++i) {
-        const Rng rng(context_.seed, stream_id({kDropPurpose, static_cast<uint64_t>(step), static_cast<uint64_t>(place + i), k}));
-        for (int64_t c = 0; c < C; ++c) keep.data_ptr<float>()[i * C + c] = rng.uniform_at(c) < p ? 0.f : static_cast<float>(1 / (1 - p));
+        const Rng rng(context_.seed, stream_id({kDropPurpose, static_cast<uint64_t>(step),
+                                                static_cast<uint64_t>(place + i), k}));
+        for (int64_t c = 0; c < C; ++c)
+          keep.data_ptr<float>()[i * C + c] = rng.uniform_at(c) < p ? 0.f : static_cast<float>(1 / (1 - p));
       }
       level = level * keep.to(level.device());
     }
@@ -239,25 +271,30 @@ class ExplainerTask : public TrainTask {
     const InputSpec& input = target_.info().input;
     if (options_.view_area >= 1) return input_from_image(data_.image(example), input);
     return random_view(data_.image(example), input, options_.view_area,
-                       Rng(context_.seed, stream_id({kViewPurpose, static_cast<uint64_t>(epoch), static_cast<uint64_t>(example)})));
+                       Rng(context_.seed, stream_id({kViewPurpose, static_cast<uint64_t>(epoch),
+                                                     static_cast<uint64_t>(example)})));
   }
 
   Tensor mixed_view_of(int64_t index, int64_t epoch) const {
     Tensor pixels = view_of(training_[index], epoch);
-    const CutMix cut = draw_cutmix({.cutmix_share = options_.cutmix_share}, context_.seed, epoch, index, examples(), static_cast<int>(pixels.size(2)));
+    const CutMix cut = draw_cutmix({.cutmix_share = options_.cutmix_share}, context_.seed, epoch, index,
+                                   examples(), static_cast<int>(pixels.size(2)));
     if (cut.width <= 0 || cut.height <= 0) return pixels;
-    const auto rectangle = [&](const Tensor& x) { return x.narrow(1, cut.y, cut.height).narrow(2, cut.x, cut.width); };
+    const auto rectangle = [&](const Tensor& x) {
+      return x.narrow(1, cut.y, cut.height).narrow(2, cut.x, cut.width);
+    };
     rectangle(pixels).copy_(rectangle(view_of(training_[cut.partner], epoch)));
     return pixels;
   }
 
   bool flipped(int64_t epoch, int64_t index) const {
-    return options_.flip && Rng(context_.seed, stream_id({kFlipPurpose, static_cast<uint64_t>(epoch)})).uniform_at(static_cast<uint64_t>(index)) < 0.5f;
+    return options_.flip && Rng(context_.seed, stream_id({kFlipPurpose, static_cast<uint64_t>(epoch)}))
+                                    .uniform_at(static_cast<uint64_t>(index)) < 0.5f;
   }
 
-  Tensor classes_of(const std::vector<Known>& pictures) const {
+  Tensor classes_of(const std::vector<Known>& images) const {
     std::vector<int64_t> classes;
-    for (const auto& picture : pictures) classes.push_back(picture.explained);
+    for (const auto& image : images) classes.push_back(image.explained);
     return torch::tensor(classes, torch::kInt64).to(torch_device(context_));
   }
 
@@ -268,18 +305,23 @@ class ExplainerTask : public TrainTask {
   int64_t global_batch_, total_steps_ = 0;
   WorkerGroup& group_;
   const Context& context_;
-  KnownPictures known_;
+  KnownImages known_;
   RunningStatistics statistics_;
   std::vector<int64_t> training_, held_out_;
 };
 
 void check_data(const Dataset& data, const Classifier& target, const ExplainerTrainOptions& options) {
   if (options.explained != "truth") return;
-  if (options.cutmix_share > 0) throw input_error("--cutmix-share {}: expected --class predicted, found truth; a label says nothing of two pictures in one", options.cutmix_share);
+  if (options.cutmix_share > 0)
+    throw input_error(
+        "--cutmix-share {}: expected --class predicted, found truth; a label says nothing of two images in "
+        "one",
+        options.cutmix_share);
   for (int64_t i = 0; i < data.size(); ++i)
     if (data.label(i) < 0 || data.label(i) >= target.info().classes)
-      throw input_error("{}: {} has label {}, but {} knows classes 0..{}; --class predicted needs no labels", data.name(), data.id(i), data.label(i),
-                        target.info().name, target.info().classes - 1);
+      throw input_error("{}: {} has label {}, but {} knows classes 0..{}; --class predicted needs no labels",
+                        data.name(), data.id(i), data.label(i), target.info().name,
+                        target.info().classes - 1);
 }
 
 // Taps of the usual depths: four blocks of a transformer, the stages of a ConvNet.
@@ -300,39 +342,59 @@ std::vector<std::string> usual_levels(const Classifier& target) {
 
 Fields fields(ExplainerShape& s) {
   return Fields()
-      .add("encoder", s.encoder, "features the explainer sees: target (its own taps), dinov3_vitl16:FILE, a model directory")
-      .add("levels", s.levels, "taps of the encoder, finest first (block.2,block.5,..., stage.0,...); empty = the usual four")
-      .add("scales", s.scales, "how a level is resized: s enlarges, 1 keeps, -s shrinks; empty = by the size of the pictures (paper: 4,2,1,-2)").range(-16, 16)
-      .add("channels", s.channels, "channels of the decoder's pyramid; 0 = by the size of the pictures (paper: 256)").range(0, 4096)
-      .add("top-channels", s.top, "channels after the fusion; 0 = by the size (paper: 128)").range(0, 4096)
-      .add("head-channels", s.head, "channels of the refinement head; 0 = by the size (paper: 64)").range(0, 4096)
-      .add("embedding", s.embedding, "width of the class embedding; 0 = begin from the target's own class rows (paper: 1024)").range(0, 65536)
-      .add("lens", s.lens, "token times class as a channel of each level; the paper has none")
-      .add("output", s.output, "activation of the map").choices({"none", "sigmoid"})
-      .add("padding", s.padding, "of the decoder's 3x3 convolutions").choices({"zeros", "replicate"})
-      .add("prior", s.prior, "a map of the target's own to begin from; costs a backward pass a map").choices(kPriors)
-      .add("prior-weight", s.prior_weight, "what the prior's order, 0 to 1, is multiplied by").range(0, 1e6);
+      .add("encoder", s.encoder,
+           "features the explainer sees: target (its own taps), dinov3_vitl16:FILE, a model directory")
+      .add("levels", s.levels,
+           "taps of the encoder, finest first (block.2,block.5,..., stage.0,...); empty = the usual four")
+      .add("scales", s.scales,
+           "how a level is resized: s upsamples, 1 keeps, -s shrinks; empty = by the size of the images "
+           "(paper: 4,2,1,-2)")
+      .range(-16, 16)
+      .add("channels", s.channels,
+           "channels of the decoder's pyramid; 0 = by the size of the images (paper: 256)")
+      .range(0, 4096)
+      .add("top-channels", s.top, "channels after the fusion; 0 = by the size (paper: 128)")
+      .range(0, 4096)
+      .add("head-channels", s.head, "channels of the refinement head; 0 = by the size (paper: 64)")
+      .range(0, 4096)
+      .add("embedding", s.embedding,
+           "width of the class embedding; 0 = begin from the target's own class rows (paper: 1024)")
+      .range(0, 65536)
+      .add("class-dot", s.class_dot, "token times class as a channel of each level; the paper has none")
+      .add("output", s.output, "activation of the map")
+      .choices({"none", "sigmoid"})
+      .add("padding", s.padding, "of the decoder's 3x3 convolutions")
+      .choices({"zeros", "replicate"})
+      .add("prior", s.prior, "a map of the target's own to begin from; costs a backward pass a map")
+      .choices(kPriors)
+      .add("prior-weight", s.prior_weight, "what the prior's order, 0 to 1, is multiplied by")
+      .range(0, 1e6);
 }
 
-std::unique_ptr<Explainer> make_explainer(Classifier& target, const ExplainerShape& shape, const Context& context) {
+std::unique_ptr<Explainer> make_explainer(Classifier& target, const ExplainerShape& shape,
+                                          const Context& context) {
   const auto& info = target.info();
   const bool own = shape.encoder == "target";
   std::shared_ptr<Encoder> encoder;
   if (own) {
     const auto levels = shape.levels.empty() ? usual_levels(target) : shape.levels;
     if (levels.empty())
-      throw input_error("--encoder target: {} ({}) shows no blocks or stages; expected --levels among its taps ({}) or another --encoder", info.name,
-                        info.architecture, list_some(target.tap_names()));
+      throw input_error(
+          "--encoder target: {} ({}) shows no blocks or stages; expected --levels among its taps ({}) or "
+          "another --encoder",
+          info.name, info.architecture, list_some(target.tap_names()));
     encoder = encoder_from_target(target, levels);
   } else {
-    encoder = load_encoder(shape.encoder, {.levels = shape.levels, .normed = true}, context);
+    encoder = load_encoder(shape.encoder, {.levels = shape.levels, .normalized = true}, context);
   }
 
-  const auto maps = encoder->features(torch::zeros({1, 3, info.input.size, info.input.size}).to(torch_device(context)));
+  const auto maps =
+      encoder->features(torch::zeros({1, 3, info.input.size, info.input.size}).to(torch_device(context)));
   DecoderOptions o;
   o.widths.clear();
   for (const auto& map : maps) o.widths.push_back(static_cast<int>(map.size(1)));
-  const bool flat = std::all_of(maps.begin(), maps.end(), [&](const Tensor& map) { return map.size(2) == maps[0].size(2); });
+  const bool flat = std::all_of(maps.begin(), maps.end(),
+                                [&](const Tensor& map) { return map.size(2) == maps[0].size(2); });
   // Levels of one size become a pyramid (DPT's x4, x2, x1, /2); a ConvNet's stages are one already.
   const bool small = info.input.size <= 64;
   if (!shape.scales.empty())
@@ -347,14 +409,16 @@ std::unique_ptr<Explainer> make_explainer(Classifier& target, const ExplainerSha
   o.channels = chosen(shape.channels, small ? 32 : 64);
   o.top = chosen(shape.top, small ? 16 : 64);
   o.head = chosen(shape.head, small ? 16 : 32);
-  const Tensor rows = target.class_rows();
+  const Tensor rows = target.head_weights();
   const bool from_rows = shape.embedding == 0 && rows.defined();
   o.embedding = from_rows ? static_cast<int>(rows.size(1)) : chosen(shape.embedding, small ? 32 : 64);
   o.classes = info.classes;
-  // Raw activations differ in scale by orders of magnitude. Over a few channels (pixels have three) a LayerNorm would lose what they say together.
+  // Raw activations differ in scale by orders of magnitude. Over a few channels (pixels have three) a
+  // LayerNorm would lose what they say together.
   constexpr int kNormable = 16;
-  o.level_norm = !encoder->info().normed && *std::min_element(o.widths.begin(), o.widths.end()) >= kNormable;
-  o.lens = shape.lens;
+  o.level_norm =
+      !encoder->info().normalized && *std::min_element(o.widths.begin(), o.widths.end()) >= kNormable;
+  o.class_dot = shape.class_dot;
   o.output = shape.output;
   o.padding = shape.padding;
   o.prior = shape.prior;
@@ -372,24 +436,39 @@ std::unique_ptr<Explainer> make_explainer(Classifier& target, const ExplainerSha
 ExplainerTrainOptions::ExplainerTrainOptions() {
   train.epochs = 1;
   train.average = 0;
-  train.optimiser.weight_decay = 1e-3;
+  train.optimizer.weight_decay = 1e-3;
   train.schedule.lr = 1e-3;
   train.schedule.warmup = 0.1;
 }
 
 Fields fields(ExplainerTrainOptions& o) {
   Fields list;
-  list.add("class", o.explained, "the class explained").choices({"predicted", "truth"})
-      .add("norm-group", o.norm_group, "pictures that share BatchNorm's statistics and a grid").range(1, 4096)
-      .add("flip", o.flip, "mirror half of the pictures")
-      .add("view-area", o.view_area, "learn from random squares of at least this share of a picture; 1 = from the picture as the target sees it").range(0.01, 1)
-      .add("cutmix-share", o.cutmix_share, "share of the pictures that show a rectangle of another one").range(0, 1)
-      .add("feature-dropout", o.feature_dropout, "learn without this share of the encoder's channels, others each time").range(0, 0.95)
-      .add("learn-embedding", o.learn_embedding, "the class embedding learns; without, it stays as it began, for few pictures a class")
-      .add("holdout", o.holdout, "pictures kept aside for validation; at most a fifth").range(1, 1e9)
-      .add("feature-cache", o.cache_mb, "megabytes for features of pictures; 0 = none").range(0, 1e7)
-      .add("search-pictures", o.search_pictures, "held-out pictures that choose the learning rate of refinement at the end; 0 = keep the paper's").range(0, 1e9)
-      .add("refinement-perturbation-steps", o.refinement_steps, "S of refinement, for the card; 0 = training's").range(0, 4096);
+  list.add("class", o.explained, "the class explained")
+      .choices({"predicted", "truth"})
+      .add("norm-group", o.norm_group, "images that share BatchNorm's statistics and a grid")
+      .range(1, 4096)
+      .add("flip", o.flip, "mirror half of the images")
+      .add("view-area", o.view_area,
+           "learn from random squares of at least this share of an image; 1 = from the image as the target "
+           "sees it")
+      .range(0.01, 1)
+      .add("cutmix-share", o.cutmix_share, "share of the images that show a rectangle of another one")
+      .range(0, 1)
+      .add("feature-dropout", o.feature_dropout,
+           "learn without this share of the encoder's channels, others each time")
+      .range(0, 0.95)
+      .add("learn-embedding", o.learn_embedding,
+           "the class embedding learns; without, it stays as it began, for few images per class")
+      .add("holdout", o.holdout, "images kept aside for validation; at most a fifth")
+      .range(1, 1e9)
+      .add("feature-cache", o.cache_mb, "megabytes for features of images; 0 = none")
+      .range(0, 1e7)
+      .add("search-images", o.search_images,
+           "held-out images that choose the learning rate of refinement at the end; 0 = keep the paper's")
+      .range(0, 1e9)
+      .add("refinement-perturbation-steps", o.refinement_steps,
+           "S of refinement, for the card; 0 = training's")
+      .range(0, 4096);
   list.nest("", fields(o.objective));
   list.nest("", fields(o.train));
   return list;
@@ -402,15 +481,18 @@ static nlohmann::json chosen_refinement(const ExplainerTrainOptions& options) {
   return chosen;
 }
 
-ExplainerReport train_explainer(Classifier& target, Explainer& explainer, const Dataset& data, const ExplainerTrainOptions& options,
-                                nlohmann::json settings, WorkerGroup& group, const Context& context) {
+ExplainerReport train_explainer(Classifier& target, Explainer& explainer, const Dataset& data,
+                                const ExplainerTrainOptions& options, nlohmann::json settings,
+                                WorkerGroup& group, const Context& context) {
   check_options(options.objective);
   check_data(data, target, options);
   const int64_t batch = context.batch_size > 0 ? context.batch_size : kUsualBatch;
   if (batch % (options.norm_group * group.size()) != 0)
-    throw input_error("--batch-size {}: expected a multiple of norm-group ({}) times workers ({})", batch, options.norm_group, group.size());
+    throw input_error("--batch-size {}: expected a multiple of norm-group ({}) times workers ({})", batch,
+                      options.norm_group, group.size());
   ExplainerTask task(target, explainer, data, options, batch, group, context);
-  if (task.held_out() == 0) throw input_error("{}: expected at least 5 pictures, found {}", data.name(), data.size());
+  if (task.held_out() == 0)
+    throw input_error("{}: expected at least 5 images, found {}", data.name(), data.size());
   for (auto& parameter : explainer.decoder()->parameters()) parameter.requires_grad_(true);
   explainer.decoder()->class_embed->weight.requires_grad_(options.learn_embedding);
 
@@ -426,25 +508,29 @@ ExplainerReport train_explainer(Classifier& target, Explainer& explainer, const 
   settings["seed"] = context.seed;
   report.train = train(task, options.train, batch, settings, group, context);
 
-  if (options.search_pictures > 0) {
-    RefineOptions refinement = refine_options_from_card(own, chosen_refinement(options), options.objective.tau_final);
+  if (options.search_images > 0) {
+    RefineOptions refinement =
+        refine_options_from_card(own, chosen_refinement(options), options.objective.tau_final);
     refinement.steps = kSearchSteps;
     double best = -2;
     for (const double lr : {1e-4, 3e-4, 1e-3, 3e-3, 1e-2}) {
       refinement.lr = lr;
-      const double found = task.judged(refinement, options.search_pictures, group).at("ins-del");
-      if (group.leader()) spdlog::info("refinement, {} steps at lr {:g}: ins-del {:.4f}", kSearchSteps, lr, found);
+      const double found = task.evaluated(refinement, options.search_images, group).at("ins-del");
+      if (group.leader())
+        spdlog::info("refinement, {} steps at lr {:g}: ins-del {:.4f}", kSearchSteps, lr, found);
       if (found > best) best = found, report.refinement_lr = lr;
     }
   }
   return report;
 }
 
-void save_trained(Classifier& target, Explainer& explainer, const std::string& data, const ExplainerTrainOptions& options, const ExplainerReport& report,
+void save_trained(Classifier& target, Explainer& explainer, const std::string& data,
+                  const ExplainerTrainOptions& options, const ExplainerReport& report,
                   const Context& context) {
   const auto& info = target.info();
   ModelCard card;
-  card.summary = fmt::format("explainer of {} on {}, {:.2f} M parameters", without_folders(info.name), without_folders(data), static_cast<double>(report.parameters) / 1e6);
+  card.summary = fmt::format("explainer of {} on {}, {:.2f} M parameters", without_folders(info.name),
+                             without_folders(data), static_cast<double>(report.parameters) / 1e6);
   card.input = info.input;
   card.classes = info.class_names;
   card.target = ModelCard::TargetPart{without_folders(info.name), info.architecture, info.sha256};

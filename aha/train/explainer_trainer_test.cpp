@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
-#include "aha/tensor/torch.h"
 #include <unistd.h>
+#include "aha/tensor/torch.h"
 
 #include <filesystem>
 #include <thread>
@@ -42,7 +42,7 @@ ExplainerTrainOptions quick_options(const std::string& out) {
   options.train.schedule.lr = 3e-3;
   options.objective.steps = 8;
   options.holdout = 4;
-  options.search_pictures = 0;
+  options.search_images = 0;
   return options;
 }
 
@@ -56,7 +56,7 @@ Context quiet() {
 TEST(ExplainerTrainer, RecoversTheOrderOfALinearClassifier) {
   constexpr int kSize = 16;
   LinearToy target(kSize);
-  const auto data = checks::noise_pictures(200, kSize, 1), fresh = checks::noise_pictures(10, kSize, 2);
+  const auto data = checks::noise_images(200, kSize, 1), fresh = checks::noise_images(10, kSize, 2);
   auto options = quick_options(fresh_path("explainer_linear"));
   options.train.max_steps = 150;
   options.train.schedule.lr = 1e-2;
@@ -73,14 +73,15 @@ TEST(ExplainerTrainer, RecoversTheOrderOfALinearClassifier) {
   const Tensor pixels = checks::pixels_of(fresh), truth = target.importance(pixels);
   const Tensor maps = explainer->map(pixels, torch::zeros({10}, torch::kInt64));
   double correlation = 0;
-  for (int64_t i = 0; i < 10; ++i) correlation += rank_correlation(checks::doubles(maps[i]), checks::doubles(truth[i])) / 10;
+  for (int64_t i = 0; i < 10; ++i)
+    correlation += rank_correlation(checks::doubles(maps[i]), checks::doubles(truth[i])) / 10;
   EXPECT_GT(correlation, 0.95);
 }
 
 TEST(ExplainerTrainer, PutsItsTopMassOnPlantedEvidence) {
   constexpr int kSize = 24;
   PlantedToy target(kSize);
-  const auto planted = checks::planted_pictures(200, kSize, 1), fresh = checks::planted_pictures(20, kSize, 2);
+  const auto planted = checks::planted_images(200, kSize, 1), fresh = checks::planted_images(20, kSize, 2);
   auto options = quick_options(fresh_path("explainer_planted"));
   options.train.max_steps = 120;
   options.objective.grid_low = 6;
@@ -92,7 +93,9 @@ TEST(ExplainerTrainer, PutsItsTopMassOnPlantedEvidence) {
   EXPECT_GT(report.train.best.at("ins-del"), 0.2);
 
   const torch::NoGradGuard no_grad;
-  const Tensor maps = explainer->map(checks::pixels_of(fresh.data), torch::tensor(std::vector<int64_t>(fresh.data.labels.begin(), fresh.data.labels.end())));
+  const Tensor maps =
+      explainer->map(checks::pixels_of(fresh.data),
+                     torch::tensor(std::vector<int64_t>(fresh.data.labels.begin(), fresh.data.labels.end())));
   double share = 0;
   for (int64_t i = 0; i < 20; ++i) share += checks::top_share(maps[i], fresh.corner[i]) / 20;
   EXPECT_GE(share, 0.9);
@@ -100,7 +103,7 @@ TEST(ExplainerTrainer, PutsItsTopMassOnPlantedEvidence) {
 
 TEST(ExplainerTrainer, RefusesBatchesThatDoNotSplitIntoGroups) {
   PlantedToy target(24);
-  const auto planted = checks::planted_pictures(20, 24, 1);
+  const auto planted = checks::planted_images(20, 24, 1);
   auto options = quick_options(fresh_path("explainer_groups"));
   Context context = quiet();
   context.batch_size = 6;
@@ -119,9 +122,9 @@ TEST(MakeExplainer, SaysWhichTapsATargetHas) {
   }
 }
 
-TEST(ExplainerTrainer, WhatKeepsFewPicturesFromBeingLearnedByHeart) {
+TEST(ExplainerTrainer, WhatKeepsFewImagesFromBeingLearnedByHeart) {
   PlantedToy target(12);
-  const auto planted = checks::planted_pictures(60, 12, 1);
+  const auto planted = checks::planted_images(60, 12, 1);
   const auto weights_after = [&](double view_area, bool learn, double dropout = 0, double cutmix = 0) {
     auto options = quick_options(fresh_path("explainer_views"));
     options.train.max_steps = 6;
@@ -146,9 +149,9 @@ TEST(ExplainerTrainer, WhatKeepsFewPicturesFromBeingLearnedByHeart) {
   EXPECT_TRUE(torch::equal(weights_after(1, false, 0, 1), weights_after(1, false, 0, 1)));
 }
 
-TEST(ExplainerTrainer, ALabelSaysNothingOfTwoPicturesInOne) {
+TEST(ExplainerTrainer, ALabelSaysNothingOfTwoImagesInOne) {
   PlantedToy target(12);
-  const auto planted = checks::planted_pictures(60, 12, 1);
+  const auto planted = checks::planted_images(60, 12, 1);
   auto options = quick_options(fresh_path("explainer_mixed_labels"));
   options.explained = "truth";
   options.cutmix_share = 0.5;
@@ -157,7 +160,8 @@ TEST(ExplainerTrainer, ALabelSaysNothingOfTwoPicturesInOne) {
   EXPECT_THROW(train_explainer(target, *explainer, planted.data, options, {}, *group, quiet()), Error);
 }
 
-// One run of 40 steps in six epochs, slow enough to be killed, as a program of its own: the tests below start it by this name.
+// One run of 40 steps in six epochs, slow enough to be killed, as a program of its own: the tests below start
+// it by this name.
 constexpr const char* kRunOut = "AHA_TEST_EXPLAINER_OUT";
 TEST(ExplainerTrainerRun, DISABLED_OneRun) {
   const char* out = std::getenv(kRunOut);
@@ -179,7 +183,7 @@ TEST(ExplainerTrainerRun, DISABLED_OneRun) {
   options.view_area = 0.5;
   options.feature_dropout = 0.2;
   options.cutmix_share = 0.3;
-  const auto planted = checks::planted_pictures(60, 12, 1);
+  const auto planted = checks::planted_images(60, 12, 1);
   Context context = quiet();
   context.threads = 1;
   start_compute(context);
@@ -189,7 +193,8 @@ TEST(ExplainerTrainerRun, DISABLED_OneRun) {
   if (group->leader()) save_trained(target, *explainer, "memory", options, report, context);
 }
 
-const std::vector<std::string> kRunArguments = {"--gtest_filter=ExplainerTrainerRun.DISABLED_OneRun", "--gtest_also_run_disabled_tests"};
+const std::vector<std::string> kRunArguments = {"--gtest_filter=ExplainerTrainerRun.DISABLED_OneRun",
+                                                "--gtest_also_run_disabled_tests"};
 
 pid_t start_run(const std::string& out) {
   const pid_t child = fork();
@@ -209,7 +214,8 @@ void finish_run(const std::string& out) {
 }
 
 double largest_difference(const std::string& a, const std::string& b) {
-  const auto left = read_safetensors(a + "/model.safetensors"), right = read_safetensors(b + "/model.safetensors");
+  const auto left = read_safetensors(a + "/model.safetensors"),
+             right = read_safetensors(b + "/model.safetensors");
   double largest = 0;
   for (const auto& name : left.names()) {
     const Tensor difference = float_tensor_from_view(left.at(name)) - float_tensor_from_view(right.at(name));
@@ -231,7 +237,8 @@ TEST(ExplainerTrainer, EndsWithTheSameBitsAfterFiveKills) {
     const auto before = age();
     const pid_t child = start_run(killed);
     // A new checkpoint says that it has begun to train; then a random moment of the next steps.
-    for (int wait = 0; wait < 3000 && age() == before; ++wait) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    for (int wait = 0; wait < 3000 && age() == before; ++wait)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
     std::this_thread::sleep_for(std::chrono::milliseconds(rng.below(100)));
     kill(child, SIGKILL);
     int status = 0;
@@ -258,9 +265,11 @@ TEST(ExplainerTrainer, ScalesShapeThePyramid) {
   shape.scales = {-2};
   const auto explainer = make_explainer(target, shape, quiet());
   EXPECT_EQ(explainer->decoder()->options.scales, std::vector<int>{-2});
-  EXPECT_EQ(explainer->decoder()->options.last_up, 2) << "half of the picture's size is doubled before the head";
+  EXPECT_EQ(explainer->decoder()->options.last_up, 2)
+      << "half of the image's size is doubled before the head";
   explainer->decoder()->eval();
-  EXPECT_EQ(explainer->map(torch::rand({2, 3, 24, 24}), torch::tensor({0, 1})).sizes(), (std::vector<int64_t>{2, 24, 24}));
+  EXPECT_EQ(explainer->map(torch::rand({2, 3, 24, 24}), torch::tensor({0, 1})).sizes(),
+            (std::vector<int64_t>{2, 24, 24}));
   shape.scales = {1, 2};
   EXPECT_THROW(make_explainer(target, shape, quiet()), Error);
   shape.scales = {0};
@@ -281,7 +290,7 @@ TEST(Refine, GivesTheSameMapAloneInABatchAndForAnyNumberOfThreads) {
   for (const int steps : {0, 3}) {
     // Without refinement images go in pieces: more than one piece, the last one of a single image.
     const int count_of_images = steps == 0 ? 33 : 7;
-    const Tensor pixels = checks::pixels_of(checks::noise_pictures(count_of_images, 16, 3));
+    const Tensor pixels = checks::pixels_of(checks::noise_images(count_of_images, 16, 3));
     const Tensor classes = torch::arange(count_of_images) % 3;
     RefineOptions options;
     options.steps = steps;
@@ -298,8 +307,11 @@ TEST(Refine, GivesTheSameMapAloneInABatchAndForAnyNumberOfThreads) {
       if (!first.defined()) first = batch;
       EXPECT_TRUE(torch::equal(batch, first)) << "T = " << steps << ", " << count << " threads";
       for (const int64_t b : {0, 4, count_of_images - 1}) {
-        const Tensor alone = refined_maps(target, *explainer, pixels.narrow(0, b, 1), classes.narrow(0, b, 1), options, context).maps;
-        EXPECT_TRUE(torch::equal(alone[0], first[b])) << "T = " << steps << ", picture " << b << ", " << count << " threads";
+        const Tensor alone = refined_maps(target, *explainer, pixels.narrow(0, b, 1), classes.narrow(0, b, 1),
+                                          options, context)
+                                 .maps;
+        EXPECT_TRUE(torch::equal(alone[0], first[b]))
+            << "T = " << steps << ", image " << b << ", " << count << " threads";
       }
     }
     start_compute({});

@@ -1,6 +1,6 @@
 // All trainable numbers of a network in one vector, their gradients in another.
 //
-// The network's parameters become views into `values`, their gradients views into `gradients`. An optimiser
+// The network's parameters become views into `values`, their gradients views into `gradients`. An optimizer
 // step, a moving average, a clip, an all-reduce and a checkpoint are then each one operation on one long
 // vector, in one fixed order. Matrices and filters (two or more axes) come first: they decay; tokens, tables,
 // biases, norms and scales follow: they do not.

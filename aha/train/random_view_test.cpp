@@ -25,16 +25,19 @@ InputSpec input_of(int size) {
   return input;
 }
 
-TEST(RandomView, IsASquareWithinThePicture) {
+TEST(RandomView, IsASquareWithinTheImage) {
   constexpr int kWidth = 60, kHeight = 40, kSize = 32;
   double least = 1, most = 0;
   std::set<int> lefts, tops;
   for (uint64_t i = 0; i < 300; ++i) {
-    const Tensor view = random_view(ramp(kWidth, kHeight), input_of(kSize), 0.25, Rng(1, i)) * 255;  // (3, 32, 32)
-    // On a ramp the step between columns is the enlargement; the filter flattens it at the borders.
-    const double step = (view[0][16][24] - view[0][16][8]).item<double>() / 16, down = (view[1][24][16] - view[1][8][16]).item<double>() / 16;
+    const Tensor view =
+        random_view(ramp(kWidth, kHeight), input_of(kSize), 0.25, Rng(1, i)) * 255;  // (3, 32, 32)
+    // On a ramp the step between columns is the upsampling; the filter flattens it at the borders.
+    const double step = (view[0][16][24] - view[0][16][8]).item<double>() / 16,
+                 down = (view[1][24][16] - view[1][8][16]).item<double>() / 16;
     EXPECT_NEAR(step, down, 0.1);
-    const double side = step * kSize, left = view[0][16][16].item<double>() - 16.5 * step + 0.5, top = view[1][16][16].item<double>() - 16.5 * step + 0.5;
+    const double side = step * kSize, left = view[0][16][16].item<double>() - 16.5 * step + 0.5,
+                 top = view[1][16][16].item<double>() - 16.5 * step + 0.5;
     EXPECT_GT(left, -1.1);
     EXPECT_GT(top, -1.1);
     EXPECT_LT(left + side, kWidth + 1.1);

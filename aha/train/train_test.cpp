@@ -51,7 +51,7 @@ TEST(Schedule, ConstantRisesLinearlyThenStays) {
   EXPECT_DOUBLE_EQ(learning_rate(o, 99, 100), 1);
 }
 
-// ---- optimiser
+// ---- optimizer
 
 struct TwoLayersImpl : torch::nn::Module {
   TwoLayersImpl()
@@ -61,16 +61,16 @@ struct TwoLayersImpl : torch::nn::Module {
 };
 TORCH_MODULE(TwoLayers);
 
-// The same network and data through ours and through libtorch's optimiser, decay on the matrices only.
+// The same network and data through ours and through libtorch's optimizer, decay on the matrices only.
 template <class Theirs, class TheirOptions>
-void expect_same_path(const OptimiserOptions& options, double rate, TheirOptions decaying,
+void expect_same_path(const OptimizerOptions& options, double rate, TheirOptions decaying,
                       TheirOptions plain) {
   torch::manual_seed(3);
   TwoLayers ours, theirs;
   for (size_t i = 0; i < ours->parameters().size(); ++i)
     theirs->parameters()[i].data().copy_(ours->parameters()[i].data());
   FlatParameters flat(*ours);
-  Optimiser optimiser(flat, options);
+  Optimizer optimizer(flat, options);
   std::vector<torch::optim::OptimizerParamGroup> groups;
   groups.emplace_back(std::vector<Tensor>{theirs->a->weight, theirs->b->weight},
                       std::make_unique<TheirOptions>(decaying));
@@ -81,7 +81,7 @@ void expect_same_path(const OptimiserOptions& options, double rate, TheirOptions
     const Tensor x = torch::randn({16, 12}), y = torch::randn({16, 3});
     flat.zero_gradients();
     torch::mse_loss(ours(x), y).backward();
-    optimiser.step(rate, step);
+    optimizer.step(rate, step);
     reference.zero_grad();
     torch::mse_loss(theirs(x), y).backward();
     reference.step();
@@ -91,13 +91,13 @@ void expect_same_path(const OptimiserOptions& options, double rate, TheirOptions
               20 * 8 * 1.2e-7f);  // steps x roundings x eps
 }
 
-TEST(Optimiser, AdamWFollowsLibtorch) {
+TEST(Optimizer, AdamWFollowsLibtorch) {
   using O = torch::optim::AdamWOptions;
   expect_same_path<torch::optim::AdamW, O>({.kind = "adamw", .weight_decay = 0.1}, 1e-2,
                                            O(1e-2).weight_decay(0.1), O(1e-2).weight_decay(0));
 }
 
-TEST(Optimiser, NesterovFollowsLibtorch) {
+TEST(Optimizer, NesterovFollowsLibtorch) {
   using O = torch::optim::SGDOptions;
   const O base = O(5e-2).momentum(0.9).nesterov(true);
   expect_same_path<torch::optim::SGD, O>({.kind = "sgd", .weight_decay = 0.01, .momentum = 0.9}, 5e-2,
@@ -105,13 +105,13 @@ TEST(Optimiser, NesterovFollowsLibtorch) {
 }
 
 // All singular values near 1 and the singular vectors of the matrix itself, whatever its shape.
-TEST(Optimiser, OrthogonalisedKeepsTheDirectionsAndLosesTheLengths) {
+TEST(Optimizer, OrthogonalisedKeepsTheDirectionsAndLosesTheLengths) {
   torch::manual_seed(5);
   for (const auto& [rows, columns] : {std::pair{40, 40}, {32, 96}, {96, 32}}) {
     const Tensor matrix = torch::randn({rows, columns}) * torch::logspace(-1, 2, columns);
     const auto [u, s, v] = torch::linalg_svd(matrix, false, c10::nullopt);
     const Tensor inside = torch::mm(torch::mm(u.t(), orthogonalised(matrix)), v.t());  // diagonal
-    const Tensor lengths = inside.diagonal().slice(0, 0, 24);                          // the short ones may lag behind
+    const Tensor lengths = inside.diagonal().slice(0, 0, 24);  // the short ones may lag behind
     EXPECT_GT(lengths.min().item<float>(), 0.6f) << rows << " x " << columns;
     EXPECT_LT(lengths.max().item<float>(), 1.3f) << rows << " x " << columns;
     EXPECT_LT((inside - inside.diagonal().diag()).abs().max().item<float>(), 1e-3f);
@@ -119,21 +119,22 @@ TEST(Optimiser, OrthogonalisedKeepsTheDirectionsAndLosesTheLengths) {
 }
 
 // Matrices of 12 x 8 and 8 x 3 are no inner ones: there muon is adamw.
-TEST(Optimiser, MuonIsAdamWOutsideTheInnerMatrices) {
+TEST(Optimizer, MuonIsAdamWOutsideTheInnerMatrices) {
   using O = torch::optim::AdamWOptions;
   expect_same_path<torch::optim::AdamW, O>({.kind = "muon", .weight_decay = 0.1}, 1e-2,
                                            O(1e-2).weight_decay(0.1), O(1e-2).weight_decay(0));
 }
 
-TEST(Optimiser, MuonMovesAnInnerMatrixByAnOrthogonalStepOfAdamsSize) {
+TEST(Optimizer, MuonMovesAnInnerMatrixByAnOrthogonalStepOfAdamsSize) {
   torch::manual_seed(6);
   torch::nn::Linear layer(torch::nn::LinearOptions(64, 48).bias(false));
   const Tensor before = layer->weight.detach().clone();
   FlatParameters flat(*layer);
   flat.gradients().copy_(torch::randn({48 * 64}) * 1e3);
   const Tensor gradient = flat.gradients().clone().view({48, 64});
-  Optimiser(flat, {.kind = "muon", .weight_decay = 0.5}).step(1e-2, 0);
-  const Tensor expected = before * (1 - 1e-2 * 0.5) - 1e-2 * 0.2 * 8 * orthogonalised(gradient);  // sqrt(64) = 8
+  Optimizer(flat, {.kind = "muon", .weight_decay = 0.5}).step(1e-2, 0);
+  const Tensor expected =
+      before * (1 - 1e-2 * 0.5) - 1e-2 * 0.2 * 8 * orthogonalised(gradient);  // sqrt(64) = 8
   EXPECT_LT((layer->weight - expected).abs().max().item<float>(), 1e-6f);
 }
 
@@ -220,7 +221,7 @@ TEST(RunLog, AResumedRunDropsTheRowsBehindItAndTheCutLine) {
             "{\"step\":1}\n{\"step\":2}\n{\"step\":3,\"train\":{\"loss\":0.5}}\n");
 }
 
-// ---- the loop, on numbers that need no picture
+// ---- the loop, on numbers that need no image
 
 // Learns which of three random directions an example follows.
 class DirectionsTask : public TrainTask {
@@ -271,7 +272,7 @@ class DirectionsTask : public TrainTask {
 TrainOptions six_steps(const std::string& out) {
   TrainOptions o;
   o.out = out;
-  o.epochs = 2;  // 64 examples in batches of 16: 4 steps an epoch
+  o.epochs = 2;  // 64 examples in batches of 16: 4 steps per epoch
   o.max_steps = 6;
   o.checkpoint_every = 2;
   o.schedule.lr = 0.05;
@@ -297,7 +298,7 @@ std::string uninterrupted() {
 }
 
 TEST(Train, ResumingAfterACancelEndsWithTheSameBits) {
-  const std::string folder = fresh_path("train_cancelled");
+  const std::string folder = fresh_path("train_canceled");
   TrainOptions options = six_steps(folder);
   {
     Context context;
@@ -314,7 +315,8 @@ TEST(Train, ResumingAfterACancelEndsWithTheSameBits) {
   EXPECT_EQ(final_state(folder), uninterrupted());
 }
 
-// The validations follow steps 4 and 6. One that is cut off is the first thing the resumed run does; no step is done twice.
+// The validations follow steps 4 and 6. One that is cut off is the first thing the resumed run does; no step
+// is done twice.
 TEST(Train, ACancelWithinAValidationLosesNothing) {
   for (const int64_t validation : {1, 2}) {
     const std::string folder = fresh_path("train_unvalidated");
@@ -326,7 +328,7 @@ TEST(Train, ACancelWithinAValidationLosesNothing) {
       DirectionsTask task(1);
       task.in_validation = [&, count = 0]() mutable {
         if (++count == validation) context.cancel->cancel();
-        stop_if_cancelled(context);
+        stop_if_canceled(context);
       };
       EXPECT_THAT(message_of([&] { run(task, options, context); }, 1), HasSubstr("--resume"));
     }
@@ -512,7 +514,7 @@ TEST(Fit, LeavesAModelDirectoryThatLoadsAndAnswersAsMeasured) {
         input_from_image(data->image(i), model->info().input).unsqueeze(0);  // (1, 3, 32, 32)
     right += model->logits(pixels).argmax(1).item<int64_t>() == data->label(i);
   }
-  // One picture may fall on the other side: the batch is summed in another order.
+  // One image may fall on the other side: the batch is summed in another order.
   EXPECT_NEAR(static_cast<double>(right) / 300, report.test_accuracy, 1.5 / 300);
 }
 
@@ -534,7 +536,8 @@ TEST(Fit, DistilsFromATeacherAndFineTunesFromIt) {
   EXPECT_GT(row.at("train").at("cross_entropy").get<double>(), 0.1);
 }
 
-// An untrained network whose head is silent gives every class a tenth, whatever it sees: the loss is log 10 for any mixture of labels whose shares sum to one.
+// An untrained network whose head is silent gives every class a tenth, whatever it sees: the loss is log 10
+// for any mixture of labels whose shares sum to one.
 TEST(Fit, SharesOfMixedLabelsSumToOne) {
   const std::string folder = fresh_path("train_mixed");
   FitOptions options = small_fit(folder);
@@ -548,7 +551,8 @@ TEST(Fit, SharesOfMixedLabelsSumToOne) {
   fit(options, alone, context);
   const std::string log = read_file(folder + "/log.jsonl");
   const auto row = nlohmann::json::parse(log.substr(0, log.find('\n')));
-  EXPECT_NEAR(row.at("train").at("cross_entropy").get<double>(), std::log(10.0), 0.02);  // the head begins at 0.02
+  EXPECT_NEAR(row.at("train").at("cross_entropy").get<double>(), std::log(10.0),
+              0.02);  // the head begins at 0.02
 }
 
 TEST(Fit, ATransformerLearnsFromAMimeticStartByMuon) {
@@ -557,7 +561,7 @@ TEST(Fit, ATransformerLearnsFromAMimeticStartByMuon) {
   options.arch = "vit_mini_8";
   options.network = "width=32:depth=2:heads=1:mlp_hidden=64";
   options.start = "mimetic";
-  options.train.optimiser.kind = "muon";
+  options.train.optimizer.kind = "muon";
   options.train.epochs = 20;
   options.train.schedule.lr = 0.01;
   options.train.max_steps = 0;
@@ -570,9 +574,12 @@ TEST(Fit, ATransformerLearnsFromAMimeticStartByMuon) {
   std::istringstream lines(read_file(folder + "/log.jsonl"));
   std::vector<double> losses;
   for (std::string line; std::getline(lines, line);)
-    if (const auto row = nlohmann::json::parse(line); row.contains("train")) losses.push_back(row["train"]["loss"]);
+    if (const auto row = nlohmann::json::parse(line); row.contains("train"))
+      losses.push_back(row["train"]["loss"]);
   ASSERT_EQ(losses.size(), 140u);
-  const auto mean = [&](size_t first) { return std::accumulate(losses.begin() + first, losses.begin() + first + 7, 0.0) / 7; };
+  const auto mean = [&](size_t first) {
+    return std::accumulate(losses.begin() + first, losses.begin() + first + 7, 0.0) / 7;
+  };
   EXPECT_LT(mean(133), mean(0) - 0.3);  // epochs
 }
 
@@ -582,7 +589,8 @@ TEST(Fit, WrongRequestsAreNamed) {
   options.start = "mimetic";
   options.arch = "convnext_mini";
   options.network = "";
-  EXPECT_THAT(message_of([&] { fit(options, alone, {}); }), HasSubstr("expected a vision transformer, found convnext_mini"));
+  EXPECT_THAT(message_of([&] { fit(options, alone, {}); }),
+              HasSubstr("expected a vision transformer, found convnext_mini"));
   options = small_fit(fresh_path("train_wrong"));
   options.network = "widht=3";
   EXPECT_THAT(message_of([&] { fit(options, alone, {}); }), HasSubstr("widht"));

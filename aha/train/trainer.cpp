@@ -94,7 +94,7 @@ class Run {
         group_(group),
         context_(context),
         parameters_(task.network()),
-        optimiser_(parameters_, options.optimiser),
+        optimizer_(parameters_, options.optimizer),
         average_(parameters_, options.average) {}
 
   int64_t done() const { return step_; }
@@ -119,7 +119,7 @@ class Run {
     const Losses losses = task_.losses(batch);
     const std::string trouble = trouble_in(losses, options_.max_loss);
     if (trouble.empty()) losses.total.backward();
-    const bool stop = average_gradients(parameters_, group_, context_.cancel->cancelled(), !trouble.empty());
+    const bool stop = average_gradients(parameters_, group_, context_.cancel->canceled(), !trouble.empty());
     if (!trouble.empty())
       throw work_error("training diverged at step {}: {}; the last checkpoint is kept", step_, trouble);
     const double norm = parameters_.gradient_norm();
@@ -128,7 +128,7 @@ class Run {
           "training diverged at step {}: the gradient of {} is not finite; the last checkpoint is kept",
           step_, parameters_.first_not_finite(parameters_.gradients()));
     if (options_.clip > 0) parameters_.clip(options_.clip);
-    optimiser_.step(rate_, step_);
+    optimizer_.step(rate_, step_);
     average_.update(step_);
     ++step_;
 
@@ -153,7 +153,8 @@ class Run {
                  {"train", means}});
   }
 
-  // A validation takes long, so the step before it is saved first, together with the debt: a Ctrl-C loses neither.
+  // A validation takes long, so the step before it is saved first, together with the debt: a Ctrl-C loses
+  // neither.
   void owe_validation(int64_t epochs_done) { owed_epoch_ = epochs_done; }
 
   void validate_if_owed() {
@@ -199,7 +200,8 @@ class Run {
     if (!log_) return;
     log_->write({{"step", step_}, {"epoch", epochs_done}, {"validation", last_}});
     const double left = static_cast<double>(total_ - step_) /
-                        static_cast<double>(std::max<int64_t>(1, step_ - report_.first_step)) * seconds_since(start_);
+                        static_cast<double>(std::max<int64_t>(1, step_ - report_.first_step)) *
+                        seconds_since(start_);
     spdlog::info("epoch {}/{}: loss {:.3f}, {} {:.4f} (best {:.4f}), {:.0f} images/s, {} left", epochs_done,
                  options_.epochs, loss_, task_.score(), score, best_.at(task_.score()), speed(),
                  clock_text(left));
@@ -207,14 +209,10 @@ class Run {
 
   Checkpoint checkpoint() {
     Checkpoint c{named_state(task_.network(), "network."), {}};
-    for (const auto& [name, tensor] : optimiser_.state()) c.tensors.emplace_back("optimiser." + name, tensor);
+    for (const auto& [name, tensor] : optimizer_.state()) c.tensors.emplace_back("optimizer." + name, tensor);
     c.tensors.emplace_back("average", average_.values());
-    c.state = {{"step", step_},
-               {"best_step", best_step_},
-               {"best", best_},
-               {"last", last_},
-               {"owed_epoch", owed_epoch_},
-               {"settings", settings_}};
+    c.state = {{"step", step_}, {"best_step", best_step_},   {"best", best_},
+               {"last", last_}, {"owed_epoch", owed_epoch_}, {"settings", settings_}};
     return c;
   }
 
@@ -244,10 +242,10 @@ class Run {
   const Context& context_;
 
   FlatParameters parameters_;
-  Optimiser optimiser_;
+  Optimizer optimizer_;
   MovingAverage average_;
-  int64_t step_ = 0;       // steps done
-  int64_t best_step_ = 0;  // 0 = not yet validated
+  int64_t step_ = 0;        // steps done
+  int64_t best_step_ = 0;   // 0 = not yet validated
   int64_t owed_epoch_ = 0;  // whose validation is not done yet; 0 = none
   Scores best_, last_;
 
@@ -286,13 +284,14 @@ Fields fields(TrainOptions& o) {
       .range(0, 0.999999)
       .add("max-loss", o.max_loss, "a larger loss counts as divergence")
       .range(0, 1e30);
-  list.nest("", fields(o.optimiser));
+  list.nest("", fields(o.optimizer));
   list.nest("", fields(o.schedule));
   return list;
 }
 
-void stop_if_cancelled(const Context& context) {
-  if (context.cancel->cancelled()) throw Error(ErrorKind::kCancelled, fmt::format("stopped; {}", kHowToContinue));
+void stop_if_canceled(const Context& context) {
+  if (context.cancel->canceled())
+    throw Error(ErrorKind::kCanceled, fmt::format("stopped; {}", kHowToContinue));
 }
 
 HeldOutSplit held_out_split(int64_t examples, int64_t wanted) {
@@ -356,7 +355,7 @@ TrainReport train(TrainTask& task, const TrainOptions& options, int64_t global_b
       run.owe_validation(batch.epoch + 1);
     if (stop || epoch_ends || run.done() % options.checkpoint_every == 0) run.save();
     if (stop && !last)
-      throw Error(ErrorKind::kCancelled,
+      throw Error(ErrorKind::kCanceled,
                   fmt::format("stopped at step {} of {}; {}", run.done(), total, kHowToContinue));
     run.validate_if_owed();
   }

@@ -2,12 +2,12 @@
 //
 // An epoch is a seeded permutation of the examples, cut into global batches; each worker takes its
 // consecutive share of every batch, so that N workers see what one would see. A step: losses, backward, one
-// all-reduce of all gradients, clip, optimiser, moving average. Every `checkpoint_every` steps and after
+// all-reduce of all gradients, clip, optimizer, moving average. Every `checkpoint_every` steps and after
 // every epoch the whole state goes to OUT/checkpoint.safetensors; the averaged weights with the best
-// validation score to OUT/best.safetensors; numbers to OUT/log.jsonl and TensorBoard. Ctrl-C saves and stops, also
-// within a validation, which the resumed run then begins with;
-// kill -9 loses the steps since the last checkpoint; --resume continues bit for bit. A loss or a gradient
-// that is not finite stops the run and says where.
+// validation score to OUT/best.safetensors; numbers to OUT/log.jsonl and TensorBoard. Ctrl-C saves and stops,
+// also within a validation, which the resumed run then begins with; kill -9 loses the steps since the last
+// checkpoint; --resume continues bit for bit. A loss or a gradient that is not finite stops the run and says
+// where.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -21,7 +21,7 @@
 #include "aha/base/options.h"
 #include "aha/tensor/tensor.h"
 #include "aha/train/meters.h"
-#include "aha/train/optimiser.h"
+#include "aha/train/optimizer.h"
 #include "aha/train/schedule.h"
 #include "aha/train/worker_group.h"
 
@@ -37,7 +37,7 @@ struct TrainOptions {
   bool resume = false;
   int workers = 1;  // processes on this machine
   double worker_timeout_s = 600;
-  OptimiserOptions optimiser;
+  OptimizerOptions optimizer;
   ScheduleOptions schedule;
   double clip = 1;         // longest gradient; 0 = any
   double average = 0.999;  // memory of the moving average that is validated and kept; 0 = the trained weights
@@ -52,11 +52,12 @@ struct Batch {
   std::vector<int64_t> indices;  // of the examples
   Tensor pixels;                 // (B, 3, H, W) in [0, 1], channels last
   Tensor labels;                 // (B) int64
-  Tensor second_labels, second_shares;  // (B) int64 and float: of pictures that show two classes; undefined = none does
+  Tensor second_labels,
+      second_shares;  // (B) int64 and float: of images that show two classes; undefined = none does
 };
 
 struct Losses {
-  Tensor total;  // scalar, what is minimised
+  Tensor total;  // scalar, what is minimized
   std::vector<std::pair<std::string, Tensor>>
       terms;  // scalars it is made of, for the log and for the message of a run that diverges
 };
@@ -74,7 +75,7 @@ class TrainTask {
   // all return the same.
   virtual Scores validate(WorkerGroup& group) = 0;
   virtual std::string description() const { return ""; }  // the run's first remark, once it may begin
-  virtual std::string score() const = 0;  // the validated number whose highest value is best
+  virtual std::string score() const = 0;                  // the validated number whose highest value is best
 };
 
 struct TrainReport {
@@ -85,10 +86,12 @@ struct TrainReport {
   double images_per_second = 0;  // training only
 };
 
-// For the work beside the steps (validation, searches): throws Error(kCancelled) after a Ctrl-C. What was trained is saved before it begins.
-void stop_if_cancelled(const Context& context);
+// For the work beside the steps (validation, searches): throws Error(kCanceled) after a Ctrl-C. What was
+// trained is saved before it begins.
+void stop_if_canceled(const Context& context);
 
-// Examples kept aside to choose the best weights, at most a fifth; the same ones whatever the run's seed, so that runs can be compared. `training` ascends.
+// Examples kept aside to choose the best weights, at most a fifth; the same ones whatever the run's seed, so
+// that runs can be compared. `training` ascends.
 struct HeldOutSplit {
   std::vector<int64_t> training, held_out;
 };

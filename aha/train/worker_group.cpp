@@ -7,8 +7,8 @@
 #include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include "aha/tensor/torch.h"
 #include <unistd.h>
+#include "aha/tensor/torch.h"
 
 #include <charconv>
 #include <chrono>
@@ -252,7 +252,7 @@ void run_workers(int workers, const std::vector<std::string>& arguments, const C
   };
 
   std::string trouble;
-  bool by_signal = false, refused = false, cancelled = false, impatient = false;
+  bool by_signal = false, refused = false, canceled = false, impatient = false;
   auto patience = Clock::time_point::max();
   for (int left = workers; left > 0;) {
     bool any = false;
@@ -271,8 +271,8 @@ void run_workers(int workers, const std::vector<std::string>& arguments, const C
       by_signal = killed;
       refused = WIFEXITED(status) && WEXITSTATUS(status) == 2;
     }
-    if (context.cancel->cancelled() && !cancelled) {
-      cancelled = true;
+    if (context.cancel->canceled() && !canceled) {
+      canceled = true;
       tell(SIGTERM);
     }
     if (Clock::now() > patience) {
@@ -282,7 +282,7 @@ void run_workers(int workers, const std::vector<std::string>& arguments, const C
     }
     if (!any) std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
-  if (cancelled) throw Error(ErrorKind::kCancelled, "stopped; the same command with --resume continues");
+  if (canceled) throw Error(ErrorKind::kCanceled, "stopped; the same command with --resume continues");
   if (refused) throw input_error("the workers refused the call; their own message says why");
   if (!trouble.empty())
     throw work_error("{}; the same command with --resume continues from the last checkpoint", trouble);

@@ -49,7 +49,7 @@ bool is_worker();
 int workers_here();
 
 // Starts this program `workers` times with these arguments, each as one worker, and waits for all. Work error
-// that names the first worker that failed; the others are then ended. A cancelled context ends them too,
+// that names the first worker that failed; the others are then ended. A canceled context ends them too,
 // after each has saved its state.
 void run_workers(int workers, const std::vector<std::string>& arguments, const Context& context);
 

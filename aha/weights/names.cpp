@@ -77,7 +77,7 @@ class Assembler {
     return view_from_bytes(query.dtype, std::move(shape), std::move(bytes));
   }
 
-  // bias * mask; a mask that was never initialised (NaN) stands for ones, zeros, ones.
+  // bias * mask; a mask that was never initialized (NaN) stands for ones, zeros, ones.
   TensorView masked(const TensorView& bias, const TensorView& mask) const {
     std::vector<float> values = floats_from_view(bias), factors = floats_from_view(mask);
     if (values.size() != factors.size() || values.size() % 3 != 0)

@@ -36,12 +36,12 @@ struct CanonicalWeights {
   std::string source;
 };
 
-// Recognises the dialect by its names. Wrapping prefixes (module., backbone., _orig_mod., model., vit., ...)
+// Recognizes the dialect by its names. Wrapping prefixes (module., backbone., _orig_mod., model., vit., ...)
 // are stripped first. The result's metadata hold "aha.family" and "aha.source"; a table that has them (a
 // canonical file written by us) is taken as it is.
 CanonicalWeights canonical_from_any(const TensorTable& table);
 
-// The way back, for tests and exports: "huggingface" writes the names of the hub files, "huggingface-v5"
+// The backward pass, for tests and exports: "huggingface" writes the names of the hub files, "huggingface-v5"
 // those of transformers 5.
 TensorTable renamed_from_canonical(const CanonicalWeights& weights, std::string_view dialect);
 

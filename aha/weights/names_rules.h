@@ -33,7 +33,7 @@ struct Dialect {
   std::string_view name;                // as renamed_from_canonical takes it
   std::string_view source;              // CanonicalWeights::source
   std::string_view family;              // CanonicalWeights::family
-  std::vector<std::string_view> has;    // recognised by these names, all of them ...
+  std::vector<std::string_view> has;    // recognized by these names, all of them ...
   std::vector<std::string_view> lacks;  // ... without any of these
   std::vector<Rule> rules;              // the first that matches counts
 };

@@ -238,8 +238,8 @@ TEST(Names, Dinov3BiasesAreMultipliedByTheirMask) {
   EXPECT_EQ(floats_from_view(plain.table.at("rope.periods")), (std::vector<float>{1, 10}));
   EXPECT_FALSE(plain.table.has("mask_token"));
 
-  std::vector<float> never_initialised(3 * D, std::numeric_limits<float>::quiet_NaN());
-  official.tensors["blocks.1.attn.qkv.bias_mask"] = view_from_floats({3 * D}, never_initialised);
+  std::vector<float> never_initialized(3 * D, std::numeric_limits<float>::quiet_NaN());
+  official.tensors["blocks.1.attn.qkv.bias_mask"] = view_from_floats({3 * D}, never_initialized);
   EXPECT_EQ(floats_from_view(canonical_from_any(official).table.at("blocks.1.attn.qkv.bias")), zeroed);
   official.tensors["blocks.1.attn.qkv.bias_mask"] = view_from_floats({1}, {1});
   EXPECT_THAT([&] { canonical_from_any(official); }, ThrowsMessage<Error>(HasSubstr("three equal parts")));

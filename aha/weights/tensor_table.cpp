@@ -126,7 +126,7 @@ std::vector<float> floats_from_view(const TensorView& view) {
 
 const TensorView& TensorTable::at(std::string_view name) const {
   if (const auto found = tensors.find(name); found != tensors.end()) return found->second;
-  // Names with a common beginning are neighbours in the table.
+  // Names with a common beginning are neighbors in the table.
   std::vector<std::string> near;
   auto after = tensors.lower_bound(name);
   for (auto before = after; before != tensors.begin() && near.size() < 3;) near.push_back((--before)->first);

@@ -14,8 +14,9 @@ namespace aha {
 enum class DType { kBool, kU8, kI8, kI16, kI32, kI64, kF16, kBF16, kF32, kF64 };
 
 size_t size_of(DType dtype);
-std::string_view name_of(DType dtype);                    // as safetensors writes it: "F32"
-DType dtype_from_name(std::string_view name, std::string_view where);  // input error for a type that libtorch cannot hold
+std::string_view name_of(DType dtype);  // as safetensors writes it: "F32"
+DType dtype_from_name(std::string_view name,
+                      std::string_view where);  // input error for a type that libtorch cannot hold
 
 // Row-major, little-endian, contiguous. `owner` keeps the bytes alive (a mapped file, a buffer).
 struct TensorView {

@@ -55,7 +55,7 @@ TEST(TensorTable, WholeNumbersConvertWithTheirSign) {
   EXPECT_EQ(float_of(DType::kF64, test_files::le(0.5)), 0.5f);
 }
 
-TEST(TensorTable, AMissingNameBringsItsNeighbours) {
+TEST(TensorTable, AMissingNameBringsItsNeighbors) {
   TensorTable table;
   table.source = "m.pth";
   for (const char* name : {"a", "head.bias", "head.fc.weight", "z"})

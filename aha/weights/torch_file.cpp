@@ -6,11 +6,11 @@
 #include <optional>
 #include <unordered_map>
 
+#include "aha/base/byte_reader.h"
 #include "aha/base/error.h"
 #include "aha/base/files.h"
-#include "aha/weights/byte_reader.h"
+#include "aha/base/zip.h"
 #include "aha/weights/unpickler.h"
-#include "aha/weights/zip.h"
 
 namespace aha {
 namespace {

@@ -4,8 +4,8 @@
 #include <bit>
 #include <unordered_map>
 
+#include "aha/base/byte_reader.h"
 #include "aha/base/error.h"
-#include "aha/weights/byte_reader.h"
 
 namespace aha {
 namespace {
@@ -47,7 +47,7 @@ class Unpickler {
   }
 
  private:
-  // One line an opcode.
+  // One line per opcode.
   // clang-format off
   void step(uint8_t op) {
     switch (op) {

@@ -1,7 +1,7 @@
 """One training step of the AHA objective in plain eager PyTorch: the peer of `aha bench --only train`.
 
 ViT-Tiny/16 at 224 with random weights as the target and, through four of its blocks, as the encoder; a DPT-like decoder (64 channels); Gumbel-Sinkhorn in the log domain by
-autograd (30 iterations); S soft deletion and S soft insertion images an image; softmax probability of the class; backward to the decoder; AdamW.
+autograd (30 iterations); S soft deletion and S soft insertion images per image; softmax probability of the class; backward to the decoder; AdamW.
 
 Written the way a PyTorch user would write it, and fast where that is free: tuned BLAS core, all threads, perturbed images in chunks so that memory stays bounded (the
 gradient with respect to the masks is taken chunk by chunk), no anomaly mode.
@@ -117,7 +117,7 @@ def main():
     torch.manual_seed(0)
     target = Vit().eval().requires_grad_(False)
     decoder = Decoder().train()
-    optimiser = torch.optim.AdamW(decoder.parameters(), lr=1e-3, weight_decay=1e-3)
+    optimizer = torch.optim.AdamW(decoder.parameters(), lr=1e-3, weight_decay=1e-3)
     pixels = torch.rand(a.batch, 3, 224, 224)
     reference = torch.zeros_like(pixels)
     ks = ((torch.arange(a.steps) + 0.5) / a.steps * a.grid ** 2).ceil().long()
@@ -148,10 +148,10 @@ def main():
             loss += part.item()
         t.append(time.perf_counter())
         smooth = ((maps - F.avg_pool2d(F.pad(maps[:, None], (1, 1, 1, 1), mode="replicate"), 3, 1)[:, 0]) ** 2).mean()
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         torch.autograd.backward([masks, 2.5e-3 * smooth], [leaf.grad, None])
         nn.utils.clip_grad_norm_(decoder.parameters(), 1.0)
-        optimiser.step()
+        optimizer.step()
         t.append(time.perf_counter())
         names = ("features_ms", "decoder_forward_ms", "soft_sort_ms", "target_ms", "backward_and_update_ms")
         found = {name: 1000 * (t[i + 1] - t[i]) for i, name in enumerate(names)}

@@ -7,16 +7,16 @@ says "| chefer |"
 for file in results.json results.csv per_image.csv table.md table.tex curves.csv curves.svg report.html rows.jsonl; do
   [ -s "first/$file" ] || fail "expected first/$file"
 done
-[ "$(wc -l <first/per_image.csv)" -eq 9 ] || fail "expected 2 pictures x 2 methods x 2 classes and a header"
+[ "$(wc -l <first/per_image.csv)" -eq 9 ] || fail "expected 2 images x 2 methods x 2 classes and a header"
 
-# The same call finds everything done; one more picture and method do not change the old figures.
+# The same call finds everything done; one more image and method do not change the old figures.
 expect 0 eval --target "$FIXTURES/tiny" --data list:list.csv --methods chefer --class both --out second --limit 1
 expect 0 eval --target "$FIXTURES/tiny" --data list:list.csv --methods random,chefer --class both --out second --timing-runs 1 --batch-size 3
 cmp first/per_image.csv second/per_image.csv || fail "expected the same figures after an interruption"
 expect 0 eval --target "$FIXTURES/tiny" --data list:list.csv --methods random,chefer --class both --out second --json
 says '"target_evaluations": 0'
-# Every second picture of a sorted list; a folder of rows extends to the others.
+# Every second image of a sorted list; a folder of rows extends to the others.
 expect 0 eval --target "$FIXTURES/tiny" --data list:list.csv --methods chefer --skip 1 --every 2 --out third --timing-runs 0
-grep -q 'photos/b.jpg' third/per_image.csv && ! grep -q 'photos/a.png' third/per_image.csv || fail "expected the second picture alone"
+grep -q 'photos/b.jpg' third/per_image.csv && ! grep -q 'photos/a.png' third/per_image.csv || fail "expected the second image alone"
 refuses "--every" eval --target "$FIXTURES/tiny" --data list:list.csv --methods chefer --every 0 --out third
 refuses "other settings" eval --target "$FIXTURES/tiny" --data list:list.csv --methods random --out second --protocol equations

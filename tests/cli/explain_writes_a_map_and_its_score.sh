@@ -16,7 +16,7 @@ done
 expect 0 explain --target "$FIXTURES/tiny" --method center --no-score --json photos/a.png
 grep -q insertion out && fail "expected no score after --no-score"
 
-# The map of a picture does not depend on its neighbours, the threads or the batch.
+# The map of an image does not depend on its neighbors, the threads or the batch.
 expect 0 explain --target "$FIXTURES/tiny" --method gradient --class cat --out alone --threads 1 --batch-size 1 photos
 cmp alone/a.map.npy again/a.map.npy || fail "expected the same map alone and in a batch"
 

@@ -1,4 +1,5 @@
-// Writes what the scripts here work on: tiny model directories with random weights, two good pictures and two broken ones.
+// Writes what the scripts here work on: tiny model directories with random weights, two good images and two
+// broken ones.
 #include <cstdio>
 
 #include "aha/base/error.h"
@@ -20,7 +21,7 @@ void write_tiny_model(const std::string& folder, int image_size, const std::vect
   config.mlp_hidden = 128;
   config.classes = static_cast<int>(classes.size());
   aha::Vit network(config);
-  network->initialise(1);
+  network->initialize(1);
   network->head->weight.set_data(network->head->weight * 20);  // so that classes differ
   aha::ModelCard card;
   card.summary = "a tiny transformer with random weights, for tests";
@@ -30,11 +31,11 @@ void write_tiny_model(const std::string& folder, int image_size, const std::vect
   aha::save_classifier(folder, network, card);
 }
 
-void write_pictures(const std::string& folder) {
-  aha::Image picture(48, 40);
+void write_images(const std::string& folder) {
+  aha::Image image(48, 40);
   aha::Rng rng(1);
-  for (auto& value : picture.rgb) value = static_cast<uint8_t>(rng.below(256));
-  const std::string png = aha::png_bytes(picture);
+  for (auto& value : image.rgb) value = static_cast<uint8_t>(rng.below(256));
+  const std::string png = aha::png_bytes(image);
   aha::write_file_atomically(folder + "/good/a.png", png);
   aha::write_file_atomically(folder + "/good/b.jpg", png);  // a PNG by another name: the content decides
   aha::write_file_atomically(folder + "/broken/broken.png", png.substr(0, png.size() / 2));
@@ -48,11 +49,12 @@ int main(int argc, char** argv) {
   if (argc != 2) return 2;
   const std::string folder = argv[1];
   try {
-    for (const char* part : {"/tiny", "/fewer", "/larger", "/good", "/broken"}) aha::make_directories(folder + part);
+    for (const char* part : {"/tiny", "/fewer", "/larger", "/good", "/broken"})
+      aha::make_directories(folder + part);
     write_tiny_model(folder + "/tiny", 32, {"ant", "bee", "cat", "dog", "elk"});
     write_tiny_model(folder + "/fewer", 32, {"ant", "bee", "cat"});
     write_tiny_model(folder + "/larger", 64, {"ant", "bee", "cat", "dog", "elk"});
-    write_pictures(folder);
+    write_images(folder);
   } catch (const aha::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

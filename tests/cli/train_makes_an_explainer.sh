@@ -1,7 +1,7 @@
 . "$(dirname "$0")/lib.subr"
 
 common="--target $FIXTURES/tiny --data cifar10:sample --limit 24 --holdout 4 --batch-size 4 --perturbation-steps 2 --grid-low 2 --grid-high 4 --channels 8
-  --top-channels 8 --head-channels 8 --checkpoint-every 2 --log-every 1 --search-pictures 0"
+  --top-channels 8 --head-channels 8 --checkpoint-every 2 --log-every 1 --search-images 0"
 expect 0 train $common --max-steps 4 --out whole
 for file in model.json model.safetensors log.jsonl; do [ -s "whole/$file" ] || fail "expected whole/$file"; done
 ls whole | grep -q tfevents || fail "expected TensorBoard events"
@@ -26,22 +26,22 @@ expect 0 explain --target "$FIXTURES/tiny" --explainer whole --refine 2 --json -
 says '"refine": 2'
 cmp -s maps/a.map.npy refined/a.map.npy && fail "expected refinement to change the map"
 expect 0 explain --target "$FIXTURES/tiny" --explainer whole --refine 2 --json --out again --threads 1 "$FIXTURES/good/b.jpg" "$FIXTURES/good/a.png"
-cmp refined/a.map.npy again/a.map.npy || fail "expected the same refined map beside another picture and with one thread"
+cmp refined/a.map.npy again/a.map.npy || fail "expected the same refined map beside another image and with one thread"
 expect 0 explain --target "$FIXTURES/tiny" --explainer whole --refine 1000 --budget 50ms --no-score "$FIXTURES/good/a.png"
 refuses "already" train $common --max-steps 4 --out whole
 expect 0 train $common --max-steps 4 --out whole --resume
 
-# The card says how refinement is done: 2 steps of 3 references, 2 directions and 3 perturbed pictures, after one forward for the features.
+# The card says how refinement is done: 2 steps of 3 references, 2 directions and 3 perturbed images, after one forward for the features.
 expect 0 train $common --max-steps 2 --refinement-perturbation-steps 3 --out three
-expect 0 eval --target "$FIXTURES/tiny" --explainer three --data cifar10:sample --limit 2 --methods aha:T=2 --timing-runs 0 --out judged
+expect 0 eval --target "$FIXTURES/tiny" --explainer three --data cifar10:sample --limit 2 --methods aha:T=2 --timing-runs 0 --out evaluated
 says '37 F + 36 B'
 sed -i 's/"S": 3/"S": 4/' three/model.json
 # With another explainer, and other settings make another one, its rows are made again; those of other methods stay.
-expect 0 eval --target "$FIXTURES/tiny" --explainer three --data cifar10:sample --limit 2 --methods aha:T=2,gradient --timing-runs 0 --out judged
+expect 0 eval --target "$FIXTURES/tiny" --explainer three --data cifar10:sample --limit 2 --methods aha:T=2,gradient --timing-runs 0 --out evaluated
 says '49 F + 48 B'
 grep -q "another explainer; its 2 rows are made again" err || fail "expected a word on the rows of the other explainer"
-expect 0 eval --target "$FIXTURES/tiny" --explainer whole --data cifar10:sample --limit 2 --methods aha,gradient --timing-runs 0 --out judged
-[ "$(grep -c '"method":"gradient"' judged/rows.jsonl)" = 2 ] || fail "expected the rows of gradient to be made once"
+expect 0 eval --target "$FIXTURES/tiny" --explainer whole --data cifar10:sample --limit 2 --methods aha,gradient --timing-runs 0 --out evaluated
+[ "$(grep -c '"method":"gradient"' evaluated/rows.jsonl)" = 2 ] || fail "expected the rows of gradient to be made once"
 
 # Another run goes on from an explainer: at a rate of nearly nothing its weights stay, and the card says where they came from.
 expect 0 train $common --max-steps 1 --lr 1e-12 --from whole --out further
@@ -54,14 +54,14 @@ expect 0 explain --target "$FIXTURES/tiny" --explainer further --out further_map
 expect 0 train $common --max-steps 1 --lr 1e-12 --prior chefer --out prior
 expect 0 explain --target "$FIXTURES/tiny" --explainer prior --out prior_maps "$FIXTURES/good/a.png" "$FIXTURES/good/b.jpg"
 expect 0 explain --target "$FIXTURES/tiny" --explainer prior --out prior_alone --threads 1 "$FIXTURES/good/b.jpg"
-cmp prior_maps/b.map.npy prior_alone/b.map.npy || fail "expected the same map beside another picture and with one thread"
+cmp prior_maps/b.map.npy prior_alone/b.map.npy || fail "expected the same map beside another image and with one thread"
 expect 0 explain --target "$FIXTURES/tiny" --explainer prior --refine 2 --out prior_refined "$FIXTURES/good/b.jpg"
 cmp -s prior_refined/b.map.npy prior_alone/b.map.npy && fail "expected refinement to change the map"
 expect 0 train $common --max-steps 1 --from whole --prior chefer --out prior_later
-expect 0 eval --target "$FIXTURES/tiny" --explainer prior_later --data cifar10:sample --limit 2 --methods aha --timing-runs 0 --out prior_judged
+expect 0 eval --target "$FIXTURES/tiny" --explainer prior_later --data cifar10:sample --limit 2 --methods aha --timing-runs 0 --out prior_evaluated
 says '1 F + 1 B'
 sed -i 's/"prior_weight": 25/"prior_weight": 26/' prior_later/model.json
-expect 0 eval --target "$FIXTURES/tiny" --explainer prior_later --data cifar10:sample --limit 2 --methods aha --timing-runs 0 --out prior_judged
+expect 0 eval --target "$FIXTURES/tiny" --explainer prior_later --data cifar10:sample --limit 2 --methods aha --timing-runs 0 --out prior_evaluated
 grep -q "another explainer" err || fail "expected another weight of the prior to be another explainer"
 
 # Wrong pairings say what was expected and found.

@@ -1,4 +1,4 @@
-// Pictures and arrays from hostile bytes: the first byte chooses the reader, anything but an Error is a
+// Images and arrays from hostile bytes: the first byte chooses the reader, anything but an Error is a
 // finding.
 //
 //   cmake --preset fuzz && ninja -C build/fuzz image_fuzz && build/fuzz/bin/image_fuzz
@@ -6,7 +6,7 @@
 #include <span>
 
 #include "aha/base/error.h"
-#include "aha/image/npy.h"
+#include "aha/base/npy.h"
 #include "aha/image/png.h"
 #include "aha/image/read.h"
 #include "aha/image/test_files.h"
@@ -14,8 +14,8 @@
 
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   using namespace aha::test_files;
-  const aha::Image small = picture(9, 7);
-  const std::vector<uint8_t> ink(8 * 8 * 4, 90), grey(8 * 8, 120);
+  const aha::Image small = test_image(9, 7);
+  const std::vector<uint8_t> ink(8 * 8 * 4, 90), gray(8 * 8, 120);
   // What cameras write for "turned by 90 degrees": one entry, tag 0x112, of type short.
   const std::string exif("Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0", 32);
   const std::string array =
@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   start_from(
       argc, argv,
       {"p" + png_bytes(small), "j" + jpeg_of(9, 7, 3, small.rgb, exif),
-       "j" + jpeg_of(9, 7, 3, small.rgb, "", true), "j" + jpeg_of(8, 8, 1, grey), "j" + jpeg_of(8, 8, 4, ink),
+       "j" + jpeg_of(9, 7, 3, small.rgb, "", true), "j" + jpeg_of(8, 8, 1, gray), "j" + jpeg_of(8, 8, 4, ink),
        "w" + webp_of(small, false), "w" + webp_of(small, true), "n" + array, "n" + halves,
        "z" + zip_of("a.npy", array, false), "z" + zip_of("a.npy", array, true)});
   return 0;

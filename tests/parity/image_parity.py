@@ -1,8 +1,8 @@
-"""Our pictures against Pillow's and torchvision's, byte for byte.
+"""Our images against Pillow's and torchvision's, byte for byte.
 
 usage: image_parity.py IMAGE_PROBE
 
-Writes pictures of every kind into a temporary folder, has the probe read, resize and crop them, and compares each result with
+Writes images of every kind into a temporary folder, has the probe read, resize and crop them, and compares each result with
 ImageOps.exif_transpose(Image.open(f)).convert("RGB"), Image.resize, torchvision's Resize and CenterCrop. Exit 77 where Pillow or
 numpy is missing.
 """
@@ -42,13 +42,13 @@ class Probe:
         out = os.path.join(self.folder, "out.raw")
         self.process.stdin.write("\t".join([verb, path, out, *map(str, words)]) + "\n")
         self.process.stdin.flush()
-        answer = self.process.stdout.readline().strip()
+        answer = self.process.stdout.readline().panel()
         if not answer:
             raise SystemExit(f"the probe died on {verb} {path} {words}")
         return answer, out
 
     def compare(self, what, expected, verb, path, *words):
-        """expected: a Pillow picture in mode RGB, or None where a refusal is expected."""
+        """expected: a Pillow image in mode RGB, or None where a refusal is expected."""
         self.compared += 1
         answer, out = self.ask(verb, path, *words)
         if expected is None:
@@ -112,7 +112,7 @@ def png_rows(pixels, depth):
     return b"".join(rows)
 
 
-def hand_png(pixels, depth, colour_type, interlaced=False, extra=(), after=()):
+def hand_png(pixels, depth, color_type, interlaced=False, extra=(), after=()):
     height, width = pixels.shape[:2]
     if interlaced:
         passes = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]
@@ -120,7 +120,7 @@ def hand_png(pixels, depth, colour_type, interlaced=False, extra=(), after=()):
         data = b"".join(png_rows(part, depth) for part in parts if part.size)
     else:
         data = png_rows(pixels, depth)
-    header = struct.pack(">IIBBBBB", width, height, depth, colour_type, 0, 0, int(interlaced))
+    header = struct.pack(">IIBBBBB", width, height, depth, color_type, 0, 0, int(interlaced))
     compressed = zlib.compress(data)
     half = len(compressed) // 2
     chunks = [(b"IHDR", header), *extra, (b"IDAT", compressed[:half]), (b"IDAT", compressed[half:]), *after, (b"IEND", b"")]
@@ -153,7 +153,7 @@ def check_jpegs(probe, folder):
         for sampling in (0, 1, 2):
             for progressive in (False, True):
                 case(f"rgb-{width}x{height}-{sampling}-{progressive}", rgb, quality=85, subsampling=sampling, progressive=progressive)
-        case(f"grey-{width}x{height}", Image.fromarray(photo(width, height, 1)), quality=80)
+        case(f"gray-{width}x{height}", Image.fromarray(photo(width, height, 1)), quality=80)
         case(f"cmyk-{width}x{height}", Image.fromarray(photo(width, height, 4), "CMYK"), quality=90)
     for quality in (1, 10, 50, 100):
         case(f"quality-{quality}", Image.fromarray(noise(61, 43)), quality=quality)
@@ -180,19 +180,19 @@ def check_pngs(probe, folder):
 
     rgb = Image.fromarray(photo(37, 22))
     alpha = Image.fromarray(random.integers(0, 256, (22, 37), dtype=np.uint8))
-    rgba, grey = rgb.copy(), rgb.convert("L")
+    rgba, gray = rgb.copy(), rgb.convert("L")
     rgba.putalpha(alpha)
-    grey_alpha = grey.copy()
-    grey_alpha.putalpha(alpha)
+    gray_alpha = gray.copy()
+    gray_alpha.putalpha(alpha)
     palette = rgb.quantize(31)
-    kinds = {"1": rgb.convert("1"), "L": grey, "LA": grey_alpha, "P": palette, "RGB": rgb, "RGBA": rgba,
+    kinds = {"1": rgb.convert("1"), "L": gray, "LA": gray_alpha, "P": palette, "RGB": rgb, "RGBA": rgba,
              "P-bilevel": rgb.quantize(2), "P-4": rgb.quantize(4), "P-16": rgb.quantize(16), "P-256": rgb.quantize(256)}
     for name, image in kinds.items():
         case(name, saved(folder, f"kind-{name}.png", image))
     case("P with one transparent entry", saved(folder, "p-trns.png", palette, transparency=3))
     case("P with alpha entries", saved(folder, "p-alphas.png", palette, transparency=bytes(range(31))))
-    case("L with a transparent level", saved(folder, "l-trns.png", grey, transparency=100))
-    case("RGB with a transparent colour", saved(folder, "rgb-trns.png", rgb, transparency=(1, 2, 3)))
+    case("L with a transparent level", saved(folder, "l-trns.png", gray, transparency=100))
+    case("RGB with a transparent color", saved(folder, "rgb-trns.png", rgb, transparency=(1, 2, 3)))
     deep = random.integers(0, 65536, (22, 37), dtype=np.uint16)
     deep[:11] %= 400
     case("I;16", saved(folder, "i16.png", Image.fromarray(deep)))
@@ -201,15 +201,15 @@ def check_pngs(probe, folder):
 
     samples = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
     depths = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}
-    for colour_type in samples:
-        for depth in depths[colour_type]:
+    for color_type in samples:
+        for depth in depths[color_type]:
             for width, height in [(1, 1), (3, 2), (5, 9), (37, 22)]:
-                pixels = random.integers(0, 2 ** depth, (height, width, samples[colour_type]))
-                entries = random.integers(0, 256, 3 * 2 ** depth, dtype=np.uint8).tobytes() if colour_type == 3 else b""
+                pixels = random.integers(0, 2 ** depth, (height, width, samples[color_type]))
+                entries = random.integers(0, 256, 3 * 2 ** depth, dtype=np.uint8).tobytes() if color_type == 3 else b""
                 extra = [(b"PLTE", entries)] if entries else []
                 for interlaced in (False, True):
-                    name = f"type {colour_type} depth {depth} {width}x{height} interlaced {interlaced}"
-                    case(name, write(folder, "hand.png", hand_png(pixels, depth, colour_type, interlaced, extra)))
+                    name = f"type {color_type} depth {depth} {width}x{height} interlaced {interlaced}"
+                    case(name, write(folder, "hand.png", hand_png(pixels, depth, color_type, interlaced, extra)))
     pixels = random.integers(0, 256, (14, 23, 3))
     late = write(folder, "late-exif.png", hand_png(pixels, 8, 2, after=[(b"eXIf", exif_block(6)[6:])]))
     case("orientation after the pixels", late)

@@ -1,6 +1,7 @@
-// Runs our image code for a script: one command a line on stdin, tab-separated; one answer a line on stdout.
+// Runs our image code for a script: one command per line on stdin, tab-separated; one answer a line on
+// stdout.
 //
-//   decode IN OUT                     pixels of a picture
+//   decode IN OUT                     pixels of an image
 //   resize IN OUT WIDTH HEIGHT FILTER
 //   short-side IN OUT SIZE FILTER
 //   crop IN OUT SIZE
@@ -15,7 +16,7 @@
 #include <vector>
 
 #include "aha/base/error.h"
-#include "aha/image/npy.h"
+#include "aha/base/npy.h"
 #include "aha/image/read.h"
 #include "aha/image/resize.h"
 
@@ -37,7 +38,7 @@ std::string answer_to(const std::vector<std::string>& words) {
   else if (verb == "short-side")
     image = aha::resized_short_side(image, std::stoi(words.at(3)), filters.at(words.at(4)));
   else if (verb == "crop")
-    image = aha::centre_cropped(image, std::stoi(words.at(3)));
+    image = aha::center_cropped(image, std::stoi(words.at(3)));
   else if (verb != "decode")
     throw aha::input_error("expected decode, resize, short-side, crop or npy, found '{}'", verb);
   std::ofstream(out, std::ios::binary)

@@ -20,7 +20,7 @@ except ImportError as missing:
     sys.exit(77)
 
 
-def randomise(model, seed):
+def randomize(model, seed):
     """Every number matters: layer scales near a half, heads that are not zero, norms that are not one."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -125,7 +125,7 @@ def main(probe):
     for architecture, batch in [("vit_b_16", 2), ("vit_b_32", 3), ("convnext_small", 2)]:
         with tempfile.TemporaryDirectory() as folder:
             model = getattr(torchvision.models, architecture)(weights=None).eval()
-            randomise(model, 1)
+            randomize(model, 1)
             x = torch.randn(batch, 3, 224, 224, generator=torch.Generator().manual_seed(2), requires_grad=True)
             numpy.save(f"{folder}/x.npy", x.detach().numpy())
             state = model.state_dict()

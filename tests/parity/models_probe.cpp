@@ -2,13 +2,13 @@
 //
 //   models_probe ARCHITECTURE:WEIGHTS INPUT.npy LOGITS.npy GRADIENT.npy
 //
-// The input (B, 3, H, W) is taken as already normalised; the gradient is that of the sum over the batch of
+// The input (B, 3, H, W) is taken as already normalized; the gradient is that of the sum over the batch of
 // logit 7.
 #include <cstdio>
 
 #include "aha/base/error.h"
+#include "aha/base/npy.h"
 #include "aha/base/startup.h"
-#include "aha/image/npy.h"
 #include "aha/models/catalog.h"
 
 namespace {
