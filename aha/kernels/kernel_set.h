@@ -1,7 +1,7 @@
 // All kernels of one instruction set and one number format. A network is written once, over a KernelSet.
 //
-// The members are called through the checked functions of gemm.h, packed_weights.h, attention.h, layer_norm.h, depthwise.h,
-// convolution.h, elementwise.h and compose.h. Which sets exist, best first, is the list in kernel_set.cpp.
+// The members are called through the checked functions of gemm.h, packed_weights.h, attention.h, rope.h, swiglu.h, layer_norm.h,
+// depthwise.h, convolution.h, elementwise.h and compose.h. Which sets exist, best first, is the list in kernel_set.cpp.
 // All are single-threaded, take any number of rows and give each row the same value wherever it stands.
 #pragma once
 
@@ -16,6 +16,7 @@
 #include "aha/kernels/depthwise.h"
 #include "aha/kernels/gemm.h"
 #include "aha/kernels/layer_norm.h"
+#include "aha/kernels/rope.h"
 
 namespace aha {
 
@@ -31,6 +32,10 @@ struct KernelSet {
   void (*transpose_weights)(const PackedWeights& from, PackedWeights& to) = nullptr;
   void (*attention_forward)(const AttentionInput& input, Activations& out, float* log_sum_exp) = nullptr;
   void (*attention_backward)(const AttentionInput& input, const AttentionGradient& job) = nullptr;
+  void (*rotate_heads)(int64_t images, const RopeAngles& rope, Heads& heads) = nullptr;
+  void (*rotate_gradient)(const RopeAngles& rope, const RopeGradient& job) = nullptr;
+  void (*swiglu)(int64_t rows, const Activations& gates, Activations& out) = nullptr;
+  void (*swiglu_backward)(int64_t rows, const Activations& gates, const Activations& dout, Activations& dgates) = nullptr;
   void (*layer_norm)(int64_t rows, const float* x, int64_t stride, float epsilon, Activations& xhat,
                      float* rstd) = nullptr;
   void (*layer_norm_backward)(int64_t rows, const LayerNormGradient& job) = nullptr;

@@ -9,6 +9,8 @@
 #include "aha/kernels/elementwise_vector.h"
 #include "aha/kernels/kernel_set.h"
 #include "aha/kernels/layer_norm_vector.h"
+#include "aha/kernels/rope_vector.h"
+#include "aha/kernels/swiglu_vector.h"
 
 namespace aha {
 namespace {
@@ -24,6 +26,10 @@ constexpr KernelSet bf16_kernels(std::string_view name, Isa isa, decltype(Kernel
           .transpose_weights = transpose_weights_vector,
           .attention_forward = attention_forward_tiles<Hardware, Form>,
           .attention_backward = attention_backward_tiles<Hardware, Form>,
+          .rotate_heads = rotate_heads_strips<Form>,
+          .rotate_gradient = rotate_gradient_strips<Form>,
+          .swiglu = swiglu_strips<Form>,
+          .swiglu_backward = swiglu_backward_strips<Form>,
           .layer_norm = layer_norm_strips<Form>,
           .layer_norm_backward = layer_norm_backward_strips<Form>,
           .depthwise = depthwise_strips<Form>,

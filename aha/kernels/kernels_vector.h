@@ -9,6 +9,8 @@
 #include "aha/kernels/gemm_vector.h"
 #include "aha/kernels/kernel_set.h"
 #include "aha/kernels/layer_norm_vector.h"
+#include "aha/kernels/rope_vector.h"
+#include "aha/kernels/swiglu_vector.h"
 #include "aha/kernels/transpose_vector.h"
 
 namespace aha {
@@ -22,6 +24,10 @@ constexpr KernelSet vector_kernels(std::string_view name, Isa isa) {
           .transpose_weights = transpose_weights_vector,
           .attention_forward = attention_forward_f32,
           .attention_backward = attention_backward_f32,
+          .rotate_heads = rotate_heads_strips<FormF32>,
+          .rotate_gradient = rotate_gradient_strips<FormF32>,
+          .swiglu = swiglu_strips<FormF32>,
+          .swiglu_backward = swiglu_backward_strips<FormF32>,
           .layer_norm = layer_norm_strips<FormF32>,
           .layer_norm_backward = layer_norm_backward_strips<FormF32>,
           .depthwise = depthwise_strips<FormF32>,

@@ -1,4 +1,4 @@
-// Layer normalisation without its affine part, which fold.h moves into the weights that follow.
+// Layer normalisation without its affine part, which nn/folded_linear.h moves into the weights that follow.
 //
 //   mean = sum(x) / D,  rstd = 1 / sqrt(sum((x - mean)^2) / D + epsilon),  xhat = (x - mean) * rstd
 //

@@ -30,12 +30,7 @@ FrozenConvNextWeights frozen_weights_from(ConvNext& network, const InputSpec& in
       stage.down_weight = conv(from.downsample, 1)->weight;
       stage.down_bias = conv(from.downsample, 1)->bias;
     }
-    for (size_t j = 0; j < from.blocks->size(); ++j) {
-      auto& b = *from.blocks[j]->as<ConvBlock>();
-      stage.blocks.push_back({b.conv_dw->weight, b.conv_dw->bias, b.norm->weight, b.norm->bias,
-                              b.mlp->fc1->weight, b.mlp->fc1->bias, b.mlp->fc2->weight, b.mlp->fc2->bias,
-                              b.gamma});
-    }
+    for (auto& block : *from.blocks) stage.blocks.push_back(block->as<ConvBlock>()->weights());
     w.stages.push_back(std::move(stage));
   }
   w.head_norm_weight = network->head->norm->weight;

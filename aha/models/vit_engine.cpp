@@ -3,8 +3,8 @@
 namespace aha {
 
 bool engine_fits(const VitConfig& c, const InputSpec& input) {
-  return !c.swiglu && c.depth >= 2 && c.width % 32 == 0 && c.width / c.heads % 32 == 0 &&
-         input.size % c.patch == 0;
+  const VitBlockOptions block{c.width, c.heads, c.mlp_hidden, c.eps, c.swiglu};
+  return c.depth >= 2 && block.fits() && input.size % c.patch == 0;
 }
 
 FrozenVitWeights frozen_weights_from(Vit& network, const InputSpec& input) {
@@ -29,27 +29,8 @@ FrozenVitWeights frozen_weights_from(Vit& network, const InputSpec& input) {
     w.rope_cos = table.cos;
     w.rope_sin = table.sin;
   }
-  for (size_t i = 0; i < network->blocks->size(); ++i) {
-    auto& b = *network->blocks[i]->as<TransformerBlock>();
-    FrozenVitWeights::Block block;
-    block.norm1_weight = b.norm1->weight;
-    block.norm1_bias = b.norm1->bias;
-    block.qkv_weight = b.attn->qkv->weight;
-    block.qkv_bias = b.attn->qkv->bias;
-    block.proj_weight = b.attn->proj->weight;
-    block.proj_bias = b.attn->proj->bias;
-    block.norm2_weight = b.norm2->weight;
-    block.norm2_bias = b.norm2->bias;
-    block.fc1_weight = b.mlp->fc1->weight;
-    block.fc1_bias = b.mlp->fc1->bias;
-    block.fc2_weight = b.mlp->fc2->weight;
-    block.fc2_bias = b.mlp->fc2->bias;
-    if (network->config.layer_scale) {
-      block.scale1 = b.ls1->gamma;
-      block.scale2 = b.ls2->gamma;
-    }
-    w.blocks.push_back(std::move(block));
-  }
+  w.swiglu = network->config.swiglu;
+  for (auto& block : *network->blocks) w.blocks.push_back(block->as<TransformerBlock>()->weights());
   w.norm_weight = network->norm->weight;
   w.norm_bias = network->norm->bias;
   if (network->config.classes > 0) {

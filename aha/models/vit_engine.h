@@ -6,8 +6,7 @@
 
 namespace aha {
 
-// The engine has GELU blocks, widths and heads in multiples of 32, at least two blocks, and sees whole
-// patches.
+// The engine has widths of tokens and heads in multiples of 32, that of the MLP too with SwiGLU, at least two blocks, and sees whole patches.
 bool engine_fits(const VitConfig& config, const InputSpec& input);
 
 // The network's numbers for inputs of this size and normalisation.

@@ -34,6 +34,7 @@ struct ConvBlockImpl : torch::nn::Cloneable<ConvBlockImpl> {
   Tensor forward_plain(const Tensor& x);  // the same, operation by operation
   // Of the products while it learns; nothing = on libtorch.
   void set_precision(std::optional<Precision> wanted);
+  ConvNextBlockWeights weights() const;  // as the fast kernels take them
 
   int64_t width;
   double eps;

@@ -1,46 +1,9 @@
 #include "aha/nn/frozen_body.h"
 
 #include "aha/base/parallel.h"
+#include "aha/nn/plain_tensors.h"
 
 namespace aha {
-
-std::vector<float> floats_from(const Tensor& tensor) {
-  const Tensor flat = plain_from(tensor);
-  return {flat.data_ptr<float>(), flat.data_ptr<float>() + flat.numel()};
-}
-
-Tensor doubles_from(const Tensor& tensor) {
-  return tensor.detach().to(torch::kCPU, torch::kFloat64);
-}
-
-Tensor plain_from(const Tensor& tensor) {
-  return tensor.detach().to(torch::kCPU, torch::kFloat32).contiguous();
-}
-
-Product::Product(Format format, const Tensor& w, const Tensor& b)
-    : outputs(w.size(0)), inputs(w.size(1)), bias(rounded_to_strip(w.size(0))) {
-  forward = PackedWeights::forward(format, floats_from(w).data(), outputs, inputs);
-  if (b.defined()) std::ranges::copy(floats_from(b), bias.data());
-}
-
-const PackedWeights& Product::backward(const KernelSet& kernels, int room) const {
-  static thread_local PackedWeights rooms[2];
-  transpose_weights(kernels, forward, rooms[room]);
-  return rooms[room];
-}
-
-Folded fold_norm(const Tensor& weight, const Tensor& bias, const Tensor& gamma, const Tensor& beta) {
-  const Tensor w = doubles_from(weight);
-  const Tensor b = bias.defined() ? doubles_from(bias) : torch::zeros({w.size(0)}, torch::kFloat64);
-  return {w * doubles_from(gamma), b + w.matmul(doubles_from(beta))};
-}
-
-Folded fold_scale(const Tensor& weight, const Tensor& bias, const Tensor& scale) {
-  Folded out{doubles_from(weight),
-             bias.defined() ? doubles_from(bias) : torch::zeros({weight.size(0)}, torch::kFloat64)};
-  if (scale.defined()) out = {out.weight * doubles_from(scale).unsqueeze(1), out.bias * doubles_from(scale)};
-  return out;
-}
 
 int64_t FrozenBody::chunk_size(int64_t images) const {
   const int64_t a_thread = (images + threads() - 1) / threads();

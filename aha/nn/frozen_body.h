@@ -9,39 +9,13 @@
 
 #include "aha/kernels/compose.h"
 #include "aha/kernels/kernel_set.h"
-#include "aha/kernels/packed_weights.h"
+#include "aha/nn/counted_buffers.h"
 #include "aha/tensor/tensor.h"
 
 namespace aha {
 
-std::vector<float> floats_from(const Tensor& tensor);
-Tensor doubles_from(const Tensor& tensor);
-Tensor plain_from(const Tensor& tensor);  // on the CPU, float32, contiguous, without gradient
-
-// y = x W^T + b
-struct Product {
-  int64_t outputs = 0, inputs = 0;
-  PackedWeights forward;
-  AlignedBuffer<float> bias;
-
-  Product() = default;
-  Product(Format format, const Tensor& w, const Tensor& b);  // b may be undefined
-  int64_t bytes() const { return forward.bytes(); }
-
-  // The pack of the way back, in a room of this thread: there until the thread asks for another in the same room.
-  const PackedWeights& backward(const KernelSet& kernels, int room = 0) const;
-};
-
-struct Folded {
-  Tensor weight, bias;  // float64
-};
-// LayerNorm's gamma and beta go into the product that reads it: W (gamma xhat + beta) + b.
-Folded fold_norm(const Tensor& weight, const Tensor& bias, const Tensor& gamma, const Tensor& beta);
-// LayerScale goes into the rows of the product before it. An undefined scale is 1.
-Folded fold_scale(const Tensor& weight, const Tensor& bias, const Tensor& scale);
-
 // What one thread needs for a chunk of images. Networks derive their own.
-struct FrozenWorkspace {
+struct FrozenWorkspace : CountedBuffers {
   FrozenWorkspace(int64_t images, bool save) : capacity(images), saving(save) {}
   virtual ~FrozenWorkspace() = default;
 
@@ -50,22 +24,6 @@ struct FrozenWorkspace {
   Activations patches;  // geometry.tokens() rows an image, in the form of FrozenBody::pixel_kernels()
   AlignedBuffer<float> logits, dlogits;  // rows rounded_to_strip(classes) and classes apart
   float* dpatches = nullptr;             // rows rounded_to_strip(columns) apart, in a buffer that the way back has done with
-  int64_t bytes = 0;
-
- protected:
-  AlignedBuffer<float> floats(int64_t n) {
-    bytes += 4 * n;
-    return AlignedBuffer<float>(n);
-  }
-  Activations operand(Format format, int64_t rows, int64_t columns) {
-    bytes += rounded_to_strip(rows) * rounded_to_strip(columns) * (format == Format::kBf16 ? 2 : 4);
-    return Activations(format, rows, columns);
-  }
-  Slopes slopes(Format format, int64_t rows, int64_t columns) {
-    Slopes made(format, rows, columns);
-    bytes += made.bytes();
-    return made;
-  }
 };
 
 struct FrozenBody {
@@ -81,8 +39,6 @@ struct FrozenBody {
   int64_t images_a_chunk = 1;  // at most
 
   virtual std::unique_ptr<FrozenWorkspace> make_workspace(int64_t images, bool save) const = 0;
-  // Throws where this network has none.
-  virtual void check_way_back() const {}
   // From w.patches to w.logits.
   virtual void forward(FrozenWorkspace& w, int64_t images) const = 0;
   // From w.dlogits to w.dpatches, after forward with a saving workspace.

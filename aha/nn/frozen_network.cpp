@@ -7,6 +7,7 @@
 #include "aha/base/parallel.h"
 #include "aha/kernels/elementwise.h"
 #include "aha/nn/frozen_body.h"
+#include "aha/nn/plain_tensors.h"
 
 namespace aha {
 namespace {
@@ -131,7 +132,6 @@ Tensor FrozenNetwork::logits(const Tensor& pixels) {
   if (body_->classes == 0) throw input_error("logits: this network is an encoder without a head");
   if (!torch::GradMode::is_enabled() || !pixels.requires_grad())
     return LogitsFunction::run(body_, pixels, nullptr).to(pixels.device());
-  body_->check_way_back();
   return LogitsFunction::apply(pixels, body_);
 }
 
@@ -144,7 +144,6 @@ FrozenNetwork::Probabilities FrozenNetwork::perturbed_probabilities(const Pertur
   check_shape(images.region, {net.geometry.height, net.geometry.width}, "region");
   check_shape(images.classes, {B}, "classes");
   if (net.classes == 0) throw input_error("probabilities: this network is an encoder without a head");
-  if (with_gradient) net.check_way_back();
   const Tensor pixels = plain_from(images.pixels), reference = plain_from(images.reference),
                keep = plain_from(images.keep);
   const Tensor region = images.region.to(torch::kCPU, torch::kInt32).contiguous();

@@ -34,23 +34,6 @@ TransformerBlock random_block(bool layer_scale) {
   return block;
 }
 
-TrainableBlockWeights weights_of(TransformerBlock& b) {
-  return {b->norm1->weight,
-          b->norm1->bias,
-          b->attn->qkv->weight,
-          b->attn->qkv->bias,
-          b->attn->proj->weight,
-          b->attn->proj->bias,
-          b->norm2->weight,
-          b->norm2->bias,
-          b->mlp->fc1->weight,
-          b->mlp->fc1->bias,
-          b->mlp->fc2->weight,
-          b->mlp->fc2->bias,
-          b->ls1.is_empty() ? Tensor() : b->ls1->gamma,
-          b->ls2.is_empty() ? Tensor() : b->ls2->gamma};
-}
-
 // Rounded products in a row: query, key, value; scores; weighted values; projection; two of the MLP. The way
 // back goes through them once more.
 constexpr int64_t kProducts = 6;
@@ -68,7 +51,7 @@ TEST_P(TrainableBlockOn, OutputsAndAllGradientsEqualThePlainBlocks) {
     const BlockResult expected = result_of(
         *block, x, seen, [&](const Tensor& in) { return block->forward_plain(in).slice(1, 0, queries); });
     const BlockResult found = result_of(*block, x, seen, [&](const Tensor& in) {
-      return fast.forward(in, weights_of(block), c.first_tokens);
+      return fast.forward(in, block->weights(), c.first_tokens);
     });
     const double most = tolerance_of(GetParam()->format, 2 * kProducts);
     // The tokens themselves are not rounded, only what is added to them.
@@ -87,7 +70,7 @@ TEST_P(TrainableBlockOn, OutputsAndAllGradientsEqualThePlainBlocks) {
       EXPECT_LT(relative(a, b), most) << expected.gradients[i].first;
     }
     const torch::NoGradGuard no_grad;
-    EXPECT_TRUE(torch::equal(fast.forward(x, weights_of(block), c.first_tokens), found.out))
+    EXPECT_TRUE(torch::equal(fast.forward(x, block->weights(), c.first_tokens), found.out))
         << "with and without a gradient";
   }
 }
@@ -100,7 +83,7 @@ TEST(TrainableBlock, GradientsAreDerivatives) {
   TrainableBlock fast({D, 2, F, 1e-6}, reference_kernels(Format::kF32));
   torch::manual_seed(2);
   const Tensor x = torch::randn({2, 3, D}), seen = torch::randn({2, 3, D});
-  checks::expect_gradients_are_derivatives(*block, x, seen, [&](const Tensor& in) { return fast.forward(in, weights_of(block)); });
+  checks::expect_gradients_are_derivatives(*block, x, seen, [&](const Tensor& in) { return fast.forward(in, block->weights()); });
 }
 
 TEST(TrainableBlock, AnyNumberOfThreadsGivesTheSameBits) {
@@ -116,7 +99,7 @@ TEST(TrainableBlock, AnyNumberOfThreadsGivesTheSameBits) {
       const auto run = [&](int threads) {
         set_threads(threads);
         return result_of(*block, x, seen,
-                         [&](const Tensor& in) { return fast.forward(in, weights_of(block), first_tokens); });
+                         [&](const Tensor& in) { return fast.forward(in, block->weights(), first_tokens); });
       };
       const BlockResult one = run(1);
       for (int threads : {2, 3}) checks::expect_equal_bits(run(threads), one);
@@ -129,9 +112,9 @@ TEST(TrainableBlock, AKeptGraphGivesTheSameGradientAgain) {
   torch::manual_seed(4);
   const Tensor x = torch::randn({4, 7, D}).requires_grad_();
   TrainableBlock fast({D, 2, F, 1e-6}, best_kernel_set(Precision::kF32));
-  const Tensor out = fast.forward(x, weights_of(block)).square().sum();
+  const Tensor out = fast.forward(x, block->weights()).square().sum();
   const Tensor first = torch::autograd::grad({out}, {x}, {}, true)[0];
-  fast.forward(torch::randn({4, 7, D}), weights_of(block));  // takes no memory that is still in use
+  fast.forward(torch::randn({4, 7, D}), block->weights());  // takes no memory that is still in use
   EXPECT_TRUE(torch::equal(torch::autograd::grad({out}, {x})[0], first));
 }
 
@@ -142,8 +125,8 @@ TEST(TrainableBlock, RefusesWhatItCannotMultiply) {
   EXPECT_THROW(TrainableBlock({64, 4, 96}, best_kernel_set(Precision::kF32)), Error);
   TransformerBlock block = random_block(false);
   TrainableBlock fast({D, 2, F, 1e-6}, best_kernel_set(Precision::kF32));
-  EXPECT_THROW(fast.forward(torch::zeros({1, 2, 32}), weights_of(block)), Error);
-  EXPECT_THROW(fast.forward(torch::zeros({1, 2, D}), weights_of(block), 3), Error);
+  EXPECT_THROW(fast.forward(torch::zeros({1, 2, 32}), block->weights()), Error);
+  EXPECT_THROW(fast.forward(torch::zeros({1, 2, D}), block->weights(), 3), Error);
 }
 
 // The class of a learning block chooses by what is asked of it.

@@ -24,11 +24,6 @@ ConvBlock random_conv_block(int64_t width) {
   return block;
 }
 
-TrainableConvBlockWeights weights_of(ConvBlock& b) {
-  return {b->conv_dw->weight,  b->conv_dw->bias,  b->norm->weight,     b->norm->bias, b->mlp->fc1->weight,
-          b->mlp->fc1->bias, b->mlp->fc2->weight, b->mlp->fc2->bias, b->gamma};
-}
-
 constexpr int64_t kProductsOfBlock = 2;
 
 class TrainableConvBlockOn : public ::testing::TestWithParam<const KernelSet*> {};
@@ -49,7 +44,7 @@ TEST_P(TrainableConvBlockOn, OutputsAndAllGradientsEqualThePlainBlocks) {
     const BlockResult expected =
         result_of(*block, x, seen, [&](const Tensor& in) { return block->forward_plain(in); });
     const BlockResult found =
-        result_of(*block, x, seen, [&](const Tensor& in) { return fast.forward(in, weights_of(block)); });
+        result_of(*block, x, seen, [&](const Tensor& in) { return fast.forward(in, block->weights()); });
     // The pixels themselves are not rounded, only what is added to them.
     const double added = relative(x, expected.out);
     EXPECT_LT(relative(found.out, expected.out), tolerance_of(GetParam()->format, kProductsOfBlock) * added);
@@ -59,7 +54,7 @@ TEST_P(TrainableConvBlockOn, OutputsAndAllGradientsEqualThePlainBlocks) {
                 tolerance_of(GetParam()->format, 2 * kProductsOfBlock))
           << expected.gradients[i].first;
     const torch::NoGradGuard no_grad;
-    EXPECT_TRUE(torch::equal(fast.forward(x, weights_of(block)), found.out)) << "with and without a gradient";
+    EXPECT_TRUE(torch::equal(fast.forward(x, block->weights()), found.out)) << "with and without a gradient";
   }
 }
 
@@ -70,7 +65,7 @@ TEST(TrainableConvBlock, GradientsAreDerivatives) {
   TrainableConvBlock fast(kWidth, 1e-6, reference_kernels(Format::kF32));
   torch::manual_seed(2);
   const Tensor x = torch::randn({2, kWidth, 3, 4}), seen = torch::randn_like(x);
-  checks::expect_gradients_are_derivatives(*block, x, seen, [&](const Tensor& in) { return fast.forward(in, weights_of(block)); });
+  checks::expect_gradients_are_derivatives(*block, x, seen, [&](const Tensor& in) { return fast.forward(in, block->weights()); });
 }
 
 TEST(TrainableConvBlock, AnyNumberOfThreadsGivesTheSameBits) {
@@ -80,7 +75,7 @@ TEST(TrainableConvBlock, AnyNumberOfThreadsGivesTheSameBits) {
   TrainableConvBlock fast(kWidth, 1e-6, best_kernel_set(Precision::kF32));
   const auto run = [&](int threads) {
     set_threads(threads);
-    return result_of(*block, x, seen, [&](const Tensor& in) { return fast.forward(in, weights_of(block)); });
+    return result_of(*block, x, seen, [&](const Tensor& in) { return fast.forward(in, block->weights()); });
   };
   const BlockResult one = run(1);
   for (int threads : {2, 3}) checks::expect_equal_bits(run(threads), one);
@@ -92,9 +87,9 @@ TEST(TrainableConvBlock, AKeptGraphGivesTheSameGradientAgain) {
   torch::manual_seed(4);
   const Tensor x = torch::randn({4, kWidth, 4, 4}).requires_grad_();
   TrainableConvBlock fast(kWidth, 1e-6, best_kernel_set(Precision::kF32));
-  const Tensor out = fast.forward(x, weights_of(block)).square().sum();
+  const Tensor out = fast.forward(x, block->weights()).square().sum();
   const Tensor first = torch::autograd::grad({out}, {x}, {}, true)[0];
-  fast.forward(torch::randn({4, kWidth, 4, 4}), weights_of(block));  // takes no memory that is still in use
+  fast.forward(torch::randn({4, kWidth, 4, 4}), block->weights());  // takes no memory that is still in use
   EXPECT_TRUE(torch::equal(torch::autograd::grad({out}, {x})[0], first));
 }
 
@@ -103,8 +98,8 @@ TEST(TrainableConvBlock, RefusesWhatItCannotMultiply) {
   EXPECT_THROW(TrainableConvBlock(48, 1e-6, best_kernel_set(Precision::kF32)), Error);
   ConvBlock block = random_conv_block(kWidth);
   TrainableConvBlock fast(kWidth, 1e-6, best_kernel_set(Precision::kF32));
-  EXPECT_THROW(fast.forward(torch::zeros({1, 64, 4, 4}), weights_of(block)), Error);
-  EXPECT_THROW(fast.forward(torch::zeros({1, kWidth, 4, 4}, torch::kFloat64), weights_of(block)), Error);
+  EXPECT_THROW(fast.forward(torch::zeros({1, 64, 4, 4}), block->weights()), Error);
+  EXPECT_THROW(fast.forward(torch::zeros({1, kWidth, 4, 4}, torch::kFloat64), block->weights()), Error);
 }
 
 // The block itself chooses: fast while it learns, plain where its width does not fit and where it is frozen.

@@ -6,6 +6,8 @@
 // the same bits.
 #pragma once
 
+#include <ATen/core/ivalue.h>
+
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "aha/kernels/activations.h"
+#include "aha/nn/plain_tensors.h"
 #include "aha/tensor/tensor.h"
 
 namespace aha {
@@ -28,14 +31,6 @@ int64_t chunk_rows(int64_t rows, int64_t wanted);
 // Images of a chunk, where one image is so many rows.
 int64_t chunk_images(int64_t images, int64_t rows_of_one);
 
-// The values of a weight as contiguous float32. Input error unless it has this shape and is on the CPU.
-Tensor plain_weight(const Tensor& weight, at::IntArrayRef shape, std::string_view what);
-
-// The same of all weights of a layer, in the order of their shapes; fewer weights than shapes are allowed.
-std::vector<Tensor> plain_weights(at::TensorList weights, const std::vector<std::vector<int64_t>>& shapes, std::string_view layer);
-
-inline const float* floats(const Tensor& tensor) { return tensor.data_ptr<float>(); }
-
 // (size): the sum over all chunks of what add(chunk, sums) adds to `size` floats, which begin as zeros.
 Tensor sum_over_chunks(int64_t chunks, int64_t size,
                        const std::function<void(int64_t chunk, float* sums)>& add);
@@ -45,33 +40,49 @@ Tensor sum_over_chunks(int64_t chunks, int64_t size,
 enum class OperandRole { kInput, kGradient };
 Activations& kept_operand(OperandRole role, Format format, int64_t rows, int64_t columns);
 
-// What chunks leave for the way back, kept from step to step: a network asks for the same sizes at every step, and fresh
-// memory costs more than filling it.
+// What chunks leave for the backward pass, kept from step to step: a network asks for the same sizes at every step, and fresh
+// memory costs more than filling it. A chunk that was taken goes back by itself.
 template <class Chunk>
-class ChunkPool {
+class ChunkPool : public std::enable_shared_from_this<ChunkPool<Chunk>> {
  public:
-  // One that fits, or null: the others are of another size then, will not be asked for again soon, and go.
-  template <class Fits>
-  std::unique_ptr<Chunk> take(const Fits& fits) {
-    const std::lock_guard lock(guard_);
-    for (auto& held : kept_)
-      if (fits(*held)) {
-        std::swap(held, kept_.back());
-        auto out = std::move(kept_.back());
-        kept_.pop_back();
-        return out;
-      }
-    kept_.clear();
-    return nullptr;
-  }
-  void give_back(std::unique_ptr<Chunk> chunk) {
-    const std::lock_guard lock(guard_);
-    kept_.push_back(std::move(chunk));
+  struct GiveBack {
+    std::shared_ptr<ChunkPool> pool;
+    void operator()(Chunk* chunk) const {
+      const std::lock_guard lock(pool->guard_);
+      pool->kept_.emplace_back(chunk);
+    }
+  };
+  using Taken = std::unique_ptr<Chunk, GiveBack>;
+
+  // One that fits, or a new one: the others are of another size then, will not be asked for again soon, and go.
+  template <class Fits, class Make>
+  Taken take(const Fits& fits, const Make& make) {
+    {
+      const std::lock_guard lock(guard_);
+      for (auto& held : kept_)
+        if (fits(*held)) {
+          std::swap(held, kept_.back());
+          Taken out(kept_.back().release(), GiveBack{this->shared_from_this()});
+          kept_.pop_back();
+          return out;
+        }
+      kept_.clear();
+    }
+    return Taken(new Chunk(make()), GiveBack{this->shared_from_this()});
   }
 
  private:
   std::mutex guard_;
   std::vector<std::unique_ptr<Chunk>> kept_;
 };
+
+// One call of a block that is being trained, as an autograd function. Its backward pass may come several times.
+struct BlockCall : torch::CustomClassHolder {
+  virtual Tensor forward(const Tensor& x, at::TensorList weights, bool save) = 0;
+  // Of x and of every weight. x is undefined unless needs_input().
+  virtual std::vector<Tensor> backward(const Tensor& dout, const Tensor& x, at::TensorList weights) = 0;
+  virtual bool needs_input() const { return false; }
+};
+Tensor run_block(const c10::intrusive_ptr<BlockCall>& call, const Tensor& x, const std::vector<Tensor>& weights);
 
 }  // namespace aha
