@@ -79,11 +79,14 @@ Learning learn(const VitConfig& config, Forward forward, int steps) {
 }
 
 TEST(VitTraining, AllGradientsEqualLibtorchs) {
-  for (const bool distilled : {false, true}) {
+  for (const std::string kind : {"plain", "distilled", "dinov3", "dinov3 swiglu"}) {
+    SCOPED_TRACE(kind);
     VitConfig config = trained_config();
-    config.distilled = distilled;
-    config.layer_scale = distilled;
-    config.registers = distilled ? 2 : 0;
+    config.distilled = kind == "distilled";
+    config.layer_scale = kind != "plain";
+    config.registers = kind != "plain" ? 2 : 0;
+    config.rope = kind.starts_with("dinov3");
+    config.swiglu = kind.ends_with("swiglu");
     Vit network = made(config);
     torch::manual_seed(1);
     const Tensor x = torch::randn({6, 3, 16, 16}), seen = torch::randn({6, 5});

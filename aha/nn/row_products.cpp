@@ -2,7 +2,8 @@
 
 #include "aha/kernels/gemm.h"
 #include "aha/kernels/weight_gradient.h"
-#include "aha/nn/trainable_parts.h"
+#include "aha/nn/chunks.h"
+#include "aha/nn/plain_tensors.h"
 #include "aha/nn/worth_threads.h"
 
 namespace aha {

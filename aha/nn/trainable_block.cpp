@@ -3,7 +3,9 @@
 #include "aha/base/error.h"
 #include "aha/base/parallel.h"
 #include "aha/kernels/weight_gradient.h"
-#include "aha/nn/trainable_parts.h"
+#include "aha/nn/block_call.h"
+#include "aha/nn/chunks.h"
+#include "aha/nn/plain_tensors.h"
 
 namespace aha {
 namespace {

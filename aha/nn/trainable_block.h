@@ -2,7 +2,7 @@
 // gradient.
 //
 // The parameters are float32, folded and packed at each call (0.4 % of a step at width 128 and 8,320 tokens). Images go in chunks, one thread a
-// chunk; one or many threads give the same bits (trainable_parts.h).
+// chunk; one or many threads give the same bits (chunks.h).
 //
 // Memory: what the backward pass needs of each chunk, kept from step to step: 10 D floats a token with an MLP of 2 D, queries, keys and values
 // padded to 32 tokens. A second derivative is not available. All gradients of vit_mini_4 in float32: 1.53 times as fast as libtorch.

@@ -47,11 +47,11 @@ TEST_P(TrainableConvBlockOn, OutputsAndAllGradientsEqualThePlainBlocks) {
         result_of(*block, x, seen, [&](const Tensor& in) { return fast.forward(in, block->weights()); });
     // The pixels themselves are not rounded, only what is added to them.
     const double added = relative(x, expected.out);
-    EXPECT_LT(relative(found.out, expected.out), tolerance_of(GetParam()->format, kProductsOfBlock) * added);
+    EXPECT_LT(relative(found.out, expected.out), tolerance_of(GetParam()->format, kProductsOfBlock, 4 * c.channels) * added);
     ASSERT_EQ(found.gradients.size(), expected.gradients.size());
     for (size_t i = 0; i < expected.gradients.size(); ++i)
       EXPECT_LT(relative(found.gradients[i].second, expected.gradients[i].second),
-                tolerance_of(GetParam()->format, 2 * kProductsOfBlock))
+                tolerance_of(GetParam()->format, 2 * kProductsOfBlock, 4 * c.channels))
           << expected.gradients[i].first;
     const torch::NoGradGuard no_grad;
     EXPECT_TRUE(torch::equal(fast.forward(x, block->weights()), found.out)) << "with and without a gradient";

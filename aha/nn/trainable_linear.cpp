@@ -5,7 +5,8 @@
 #include "aha/kernels/gemm.h"
 #include "aha/kernels/weight_gradient.h"
 #include "aha/nn/row_products.h"
-#include "aha/nn/trainable_parts.h"
+#include "aha/nn/chunks.h"
+#include "aha/nn/plain_tensors.h"
 
 namespace aha {
 namespace {

@@ -79,9 +79,9 @@ inline void expect_gradients_are_derivatives(torch::nn::Module& block, const at:
   }
 }
 
-// At least the promise of --precision f32.
-inline double tolerance_of(Format format, int64_t products) {
-  return std::max(1e-4, chain_bound(format, products));
+// Relative error of what follows `products` rounded results in a row, each a float32 sum of at most `terms`, here and on libtorch.
+inline double tolerance_of(Format format, int64_t products, int64_t terms) {
+  return chain_bound(format, products) + 2 * sum_bound(terms, std::sqrt(static_cast<double>(products)));
 }
 
 }  // namespace aha::checks

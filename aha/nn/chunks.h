@@ -1,21 +1,16 @@
-// What layers that are trained on the fast kernels share: plain weights, memory that is kept from step to step, and
-// weight gradients that do not depend on the number of threads.
+// Rows or images in chunks, one thread a chunk: how large they are, memory for them that is kept from step to step, and weight gradients that do
+// not depend on the number of threads.
 //
-// Rows go in chunks, one thread a chunk. Chunk c adds its weight gradients to partial sum c % kSums, and the
-// partial sums are added in their order: neither knows how many threads there are, so that one or many give
-// the same bits.
+// Chunk c adds its weight gradients to partial sum c % kSums, and the partial sums are added in their order: neither knows how many threads there
+// are, so that one or many give the same bits.
 #pragma once
-
-#include <ATen/core/ivalue.h>
 
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <string_view>
 #include <vector>
 
 #include "aha/kernels/activations.h"
-#include "aha/nn/plain_tensors.h"
 #include "aha/tensor/tensor.h"
 
 namespace aha {
@@ -75,14 +70,5 @@ class ChunkPool : public std::enable_shared_from_this<ChunkPool<Chunk>> {
   std::mutex guard_;
   std::vector<std::unique_ptr<Chunk>> kept_;
 };
-
-// One call of a block that is being trained, as an autograd function. Its backward pass may come several times.
-struct BlockCall : torch::CustomClassHolder {
-  virtual Tensor forward(const Tensor& x, at::TensorList weights, bool save) = 0;
-  // Of x and of every weight. x is undefined unless needs_input().
-  virtual std::vector<Tensor> backward(const Tensor& dout, const Tensor& x, at::TensorList weights) = 0;
-  virtual bool needs_input() const { return false; }
-};
-Tensor run_block(const c10::intrusive_ptr<BlockCall>& call, const Tensor& x, const std::vector<Tensor>& weights);
 
 }  // namespace aha

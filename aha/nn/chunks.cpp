@@ -1,4 +1,4 @@
-#include "aha/nn/trainable_parts.h"
+#include "aha/nn/chunks.h"
 
 #include <algorithm>
 #include <array>
@@ -12,30 +12,6 @@ namespace {
 
 // Partial sums: a bound for memory and for the threads of the way back.
 constexpr int64_t kSums = 16;
-
-struct BlockFunction : torch::autograd::Function<BlockFunction> {
-  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x, at::TensorList weights, const c10::intrusive_ptr<BlockCall>& call) {
-    auto saved = weights.vec();
-    if (call->needs_input()) saved.push_back(x);
-    context->save_for_backward(std::move(saved));
-    context->saved_data["call"] = c10::IValue::make_capsule(call);
-    return call->forward(x, weights, true);
-  }
-
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context, torch::autograd::variable_list grads) {
-    const auto holder = context->saved_data["call"].toCapsule();
-    auto& call = static_cast<BlockCall&>(*holder);
-    auto saved = context->get_saved_variables();
-    Tensor x;
-    if (call.needs_input()) {
-      x = saved.back();
-      saved.pop_back();
-    }
-    auto out = call.backward(grads[0].detach().to(torch::kFloat32), x, saved);
-    out.emplace_back();  // the call
-    return out;
-  }
-};
 
 }  // namespace
 
@@ -60,11 +36,6 @@ int64_t chunk_rows(int64_t rows, int64_t wanted) {
 int64_t chunk_images(int64_t images, int64_t rows_of_one) {
   const int64_t most = std::clamp<int64_t>((kChunkRows + rows_of_one / 2) / rows_of_one, 1, 64);
   return std::clamp<int64_t>((images + kChunksWanted - 1) / kChunksWanted, 1, most);
-}
-
-Tensor run_block(const c10::intrusive_ptr<BlockCall>& call, const Tensor& x, const std::vector<Tensor>& weights) {
-  if (!torch::GradMode::is_enabled()) return call->forward(x, weights, false);
-  return BlockFunction::apply(x, at::TensorList(weights), call);
 }
 
 Activations& kept_operand(OperandRole role, Format format, int64_t rows, int64_t columns) {
