@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -35,8 +36,8 @@ Tensor sum_over_chunks(int64_t chunks, int64_t size,
 enum class OperandRole { kInput, kGradient };
 Activations& kept_operand(OperandRole role, Format format, int64_t rows, int64_t columns);
 
-// What chunks leave for the backward pass, kept from step to step: a network asks for the same sizes at every step, and fresh
-// memory costs more than filling it. A chunk that was taken goes back by itself.
+// What chunks need, kept from call to call: a network asks for the same sizes again and again, and fresh memory costs more than filling it. A chunk
+// that was taken goes back by itself.
 template <class Chunk>
 class ChunkPool : public std::enable_shared_from_this<ChunkPool<Chunk>> {
  public:
@@ -49,7 +50,7 @@ class ChunkPool : public std::enable_shared_from_this<ChunkPool<Chunk>> {
   };
   using Taken = std::unique_ptr<Chunk, GiveBack>;
 
-  // One that fits, or a new one: the others are of another size then, will not be asked for again soon, and go.
+  // One that fits, or what make() gives, a unique_ptr: the others are of another size then, will not be asked for again soon, and go.
   template <class Fits, class Make>
   Taken take(const Fits& fits, const Make& make) {
     {
@@ -63,12 +64,22 @@ class ChunkPool : public std::enable_shared_from_this<ChunkPool<Chunk>> {
         }
       kept_.clear();
     }
-    return Taken(new Chunk(make()), GiveBack{this->shared_from_this()});
+    return Taken(make().release(), GiveBack{this->shared_from_this()});
   }
 
  private:
   std::mutex guard_;
   std::vector<std::unique_ptr<Chunk>> kept_;
 };
+
+// Scratch of this thread: one value a key, the last `most` of them kept.
+template <class Value, class Key, class Make>
+Value& kept_by_thread(const Key& key, size_t most, const Make& make) {
+  static thread_local std::list<std::pair<Key, Value>> kept;
+  for (auto& [held, value] : kept)
+    if (held == key) return value;
+  if (kept.size() == most) kept.pop_front();
+  return kept.emplace_back(key, make()).second;
+}
 
 }  // namespace aha

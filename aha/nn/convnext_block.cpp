@@ -6,40 +6,28 @@
 #include "aha/kernels/gemm.h"
 #include "aha/kernels/layer_norm.h"
 #include "aha/kernels/weight_gradient.h"
-#include "aha/nn/plain_tensors.h"
+#include "aha/nn/tensor_members.h"
 
 namespace aha {
 namespace {
 
 constexpr int64_t kTaps = DepthwiseWeights::kTaps;
 
-constexpr Tensor ConvNextBlockWeights::*kConvNextBlockTensors[] = {
-    &ConvNextBlockWeights::dw_weight,  &ConvNextBlockWeights::dw_bias,    &ConvNextBlockWeights::norm_weight, &ConvNextBlockWeights::norm_bias, &ConvNextBlockWeights::fc1_weight,
-    &ConvNextBlockWeights::fc1_bias,   &ConvNextBlockWeights::fc2_weight, &ConvNextBlockWeights::fc2_bias,    &ConvNextBlockWeights::gamma};
+using ConvMember = ConvNextBlockWeights;
+constexpr TensorMembers<ConvMember, 9> kConvMembers = {
+    {&ConvMember::dw_weight, &ConvMember::dw_bias, &ConvMember::norm_weight, &ConvMember::norm_bias, &ConvMember::fc1_weight,
+     &ConvMember::fc1_bias, &ConvMember::fc2_weight, &ConvMember::fc2_bias, &ConvMember::gamma},
+    "a ConvNeXt block"};
 
 }  // namespace
 
-std::vector<Tensor> ConvNextBlockWeights::list() const {
-  std::vector<Tensor> out;
-  for (const auto member : kConvNextBlockTensors)
-    if ((this->*member).defined()) out.push_back(this->*member);
-  return out;
-}
+std::vector<Tensor> ConvNextBlockWeights::list() const { return kConvMembers.list(*this); }
 
-ConvNextBlockWeights ConvNextBlockWeights::from_list(at::TensorList list) {
-  ConvNextBlockWeights out;
-  for (size_t i = 0; i < list.size(); ++i) out.*kConvNextBlockTensors[i] = list[i];
-  return out;
-}
+ConvNextBlockWeights ConvNextBlockWeights::from_list(at::TensorList list) { return kConvMembers.from_list(list); }
 
 ConvNextBlockWeights ConvNextBlockWeights::plain() const {
   const int64_t D = dw_weight.size(0), F = fc1_weight.size(0);
-  const std::vector<int64_t> shapes[] = {{D, 1, 7, 7}, {D}, {D}, {D}, {F, D}, {F}, {D, F}, {D}, {D}};
-  ConvNextBlockWeights out;
-  for (size_t i = 0; i < std::size(shapes); ++i)
-    if (const Tensor& given = this->*kConvNextBlockTensors[i]; given.defined())
-      out.*kConvNextBlockTensors[i] = plain_weight(given, shapes[i], fmt::format("weight {} of a ConvNeXt block", i));
-  return out;
+  return kConvMembers.plain(*this, {{{D, 1, 7, 7}, {D}, {D}, {D}, {F, D}, {F}, {D, F}, {D}, {D}}});
 }
 
 ConvNextBlockLinears linears_of(const ConvNextBlockWeights& w) {

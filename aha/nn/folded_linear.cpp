@@ -17,9 +17,10 @@ double shifted_bias(const AffineLinear& m, int64_t n) {
   return bias + ((sums[0] + sums[1]) + (sums[2] + sums[3]));
 }
 
+double factor_of(const AffineLinear& m, int64_t n) { return n < m.factor_outputs ? m.factor : 1.0; }
+
 double scale_of(const AffineLinear& m, int64_t n) {
-  const double factor = n < m.factor_outputs ? m.factor : 1.0;
-  return m.scale.defined() ? factor * floats(m.scale)[n] : factor;
+  return factor_of(m, n) * (m.scale.defined() ? floats(m.scale)[n] : 1.0f);
 }
 
 float* data_of(const Tensor& tensor) { return tensor.defined() ? tensor.data_ptr<float>() : nullptr; }
@@ -64,7 +65,7 @@ void unfold(const AffineLinear& m, const float* d_weight, const float* d_bias, c
     if (!m.scale.defined()) continue;
     double sum = d_bias[n] * shifted_bias(m, n);
     for (int64_t k = 0; k < K; ++k) sum += double{g[k]} * w[k] * (gamma ? gamma[k] : 1.0f);
-    data_of(out.scale)[n] = static_cast<float>(sum);
+    data_of(out.scale)[n] = static_cast<float>(factor_of(m, n) * sum);
   }
 }
 

@@ -10,27 +10,14 @@ int64_t FrozenBody::chunk_size(int64_t images) const {
   return std::clamp<int64_t>(a_thread, 1, images_a_chunk);
 }
 
-std::unique_ptr<FrozenWorkspace> FrozenBody::take(int64_t images, bool save) {
-  {
-    const std::lock_guard lock(guard_);
-    for (auto& held : pool_)
-      if (held && held->capacity >= images && held->saving == save) {
-        auto out = std::move(held);
-        std::erase(pool_, nullptr);
-        return out;
-      }
-    // A workspace that is too small will not be asked for again soon: make room.
-    std::erase_if(pool_, [&](const auto& held) { return held->capacity < images && held->saving == save; });
-  }
-  auto made = make_workspace(images, save);
-  const std::lock_guard lock(guard_);
-  largest_workspace_ = std::max(largest_workspace_, made->bytes);
-  return made;
-}
-
-void FrozenBody::give_back(std::unique_ptr<FrozenWorkspace> workspace) {
-  const std::lock_guard lock(guard_);
-  pool_.push_back(std::move(workspace));
+FrozenBody::Taken FrozenBody::take(int64_t images, bool save) {
+  return pools_[save]->take([&](const FrozenWorkspace& held) { return held.capacity >= images; },
+                            [&] {
+                              auto made = make_workspace(images, save);
+                              int64_t largest = largest_workspace_;
+                              while (made->bytes > largest && !largest_workspace_.compare_exchange_weak(largest, made->bytes)) continue;
+                              return made;
+                            });
 }
 
 void FrozenBody::show(const float* images, int64_t n, FrozenWorkspace& w) const {
@@ -46,7 +33,7 @@ void FrozenBody::show(const float* images, int64_t n, FrozenWorkspace& w) const 
 
 void FrozenBody::for_chunks(
     const Tensor& pixels, bool save,
-    const std::function<void(std::unique_ptr<FrozenWorkspace>& w, int64_t first, int64_t n)>& work) {
+    const std::function<void(Taken& w, int64_t first, int64_t n)>& work) {
   const Tensor in = plain_from(pixels);  // (B, 3, H, W)
   const int64_t B = in.size(0), chunk = chunk_size(B), size = int64_t{3} * geometry.height * geometry.width;
   parallel_for((B + chunk - 1) / chunk, [&](int64_t c, int) {
@@ -54,7 +41,6 @@ void FrozenBody::for_chunks(
     auto w = take(chunk, save);
     show(in.data_ptr<float>() + first * size, n, *w);
     work(w, first, n);
-    if (w) give_back(std::move(w));
   });
 }
 

@@ -4,11 +4,10 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
-#include <vector>
 
 #include "aha/kernels/compose.h"
 #include "aha/kernels/kernel_set.h"
+#include "aha/nn/chunks.h"
 #include "aha/nn/counted_buffers.h"
 #include "aha/tensor/tensor.h"
 
@@ -46,8 +45,8 @@ struct FrozenBody {
   virtual int64_t packed_bytes() const = 0;
 
   int64_t chunk_size(int64_t images) const;
-  std::unique_ptr<FrozenWorkspace> take(int64_t images, bool save);
-  void give_back(std::unique_ptr<FrozenWorkspace> workspace);
+  using Taken = ChunkPool<FrozenWorkspace>::Taken;
+  Taken take(int64_t images, bool save);
   int64_t largest_workspace() const { return largest_workspace_; }
 
   // Bytes of workspaces that logits() may keep between the way forward and the way back; chunks beyond them are computed again.
@@ -60,12 +59,11 @@ struct FrozenBody {
   // already in place.
   void for_chunks(
       const Tensor& pixels, bool save,
-      const std::function<void(std::unique_ptr<FrozenWorkspace>& w, int64_t first, int64_t n)>& work);
+      const std::function<void(Taken& w, int64_t first, int64_t n)>& work);
 
  private:
-  std::mutex guard_;  // of all below
-  std::vector<std::unique_ptr<FrozenWorkspace>> pool_;
-  int64_t largest_workspace_ = 0;
+  std::shared_ptr<ChunkPool<FrozenWorkspace>> pools_[2] = {std::make_shared<ChunkPool<FrozenWorkspace>>(), std::make_shared<ChunkPool<FrozenWorkspace>>()};  // by `save`
+  std::atomic<int64_t> largest_workspace_ = 0;
 };
 
 }  // namespace aha

@@ -362,7 +362,7 @@ std::vector<Tensor> FrozenConvNext::features_after(const Tensor& pixels, const s
   for (int stage : stages)
     out.push_back(torch::empty(
         {pixels.size(0), grid_of(stage).lines, grid_of(stage).line_pixels, grid_of(stage).width}));
-  net.for_chunks(pixels, false, [&](std::unique_ptr<FrozenWorkspace>& w, int64_t first, int64_t n) {
+  net.for_chunks(pixels, false, [&](FrozenBody::Taken& w, int64_t first, int64_t n) {
     net.run_stages(static_cast<Body::Workspace&>(*w), n, [&](int stage, const float* x) {
       const Stage& grid = grid_of(stage);
       for (size_t i = 0; i < stages.size(); ++i)

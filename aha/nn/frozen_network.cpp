@@ -31,17 +31,13 @@ void pixels_from_patch_rows(const PatchGeometry& g, const float* rows, int64_t s
 struct LogitsFunction : torch::autograd::Function<LogitsFunction> {
   struct State : torch::CustomClassHolder {
     std::shared_ptr<FrozenBody> net;
-    std::vector<std::unique_ptr<FrozenWorkspace>> chunks;  // null = to be computed again
+    std::vector<FrozenBody::Taken> chunks;  // null = to be computed again
     int64_t chunk = 0;
     std::atomic<int64_t> kept_bytes = 0;
     bool may_keep(int64_t bytes) {
       if (kept_bytes.fetch_add(bytes) + bytes <= net->most_kept_bytes) return true;
       kept_bytes -= bytes;
       return false;
-    }
-    ~State() override {
-      for (auto& workspace : chunks)
-        if (workspace) net->give_back(std::move(workspace));
     }
   };
 
@@ -54,7 +50,7 @@ struct LogitsFunction : torch::autograd::Function<LogitsFunction> {
       keep->chunks.resize((B + chunk - 1) / chunk);
     }
     net->for_chunks(pixels, keep != nullptr,
-                    [&](std::unique_ptr<FrozenWorkspace>& w, int64_t first, int64_t n) {
+                    [&](FrozenBody::Taken& w, int64_t first, int64_t n) {
                       net->forward(*w, n);
                       for (int64_t i = 0; i < n; ++i)
                         std::memcpy(out.data_ptr<float>() + (first + i) * net->classes,
@@ -86,7 +82,7 @@ struct LogitsFunction : torch::autograd::Function<LogitsFunction> {
     parallel_for(static_cast<int64_t>(state.chunks.size()), [&](int64_t c, int) {
       const int64_t first = c * chunk, n = std::min(chunk, B - first),
                     stride = rounded_to_strip(net->geometry.columns());
-      auto again = state.chunks[c] ? nullptr : net->take(chunk, true);
+      FrozenBody::Taken again = state.chunks[c] ? nullptr : net->take(chunk, true);
       FrozenWorkspace& w = again ? *again : *state.chunks[c];
       if (again) {
         net->show(pixels.data_ptr<float>() + first * image_size, n, w);
@@ -98,7 +94,6 @@ struct LogitsFunction : torch::autograd::Function<LogitsFunction> {
       for (int64_t i = 0; i < n; ++i)
         pixels_from_patch_rows(net->geometry, w.dpatches + i * tokens * stride, stride,
                                out.data_ptr<float>() + (first + i) * image_size);
-      if (again) net->give_back(std::move(again));
     });
     return {out.to(grads[0].device()), Tensor()};
   }
@@ -193,7 +188,6 @@ FrozenNetwork::Probabilities FrozenNetwork::perturbed_probabilities(const Pertur
             *net.kernels, *sources[(first + i) / S], w->dpatches + i * tokens * stride, stride,
             std::span<float>(result.gradient.data_ptr<float>() + (first + i) * K, static_cast<size_t>(K)));
     }
-    net.give_back(std::move(w));
   });
   return result;
 }

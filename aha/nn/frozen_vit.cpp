@@ -250,7 +250,7 @@ FrozenVit::Relevance FrozenVit::relevance(const Tensor& pixels, const Tensor& cl
   const Tensor wanted = torch::one_hot(classes.to(torch::kCPU, torch::kInt64), net.classes).to(torch::kFloat32);  // (B, C)
   Tensor out = torch::zeros({pixels.size(0), T});
   out.select(1, 0).fill_(1);
-  net.for_chunks(pixels, true, [&](std::unique_ptr<FrozenWorkspace>& workspace, int64_t first, int64_t n) {
+  net.for_chunks(pixels, true, [&](FrozenBody::Taken& workspace, int64_t first, int64_t n) {
     auto& w = static_cast<Body::Workspace&>(*workspace);
     net.run_blocks(w, n, last, [&](int block, const VitBlockState& s) { seen.take(block, s, w, first, n); });
     net.class_forward(w, n);
@@ -271,7 +271,7 @@ std::vector<Tensor> FrozenVit::seen(const Tensor& pixels, const std::vector<Look
   check_pixels(pixels);
   auto& net = static_cast<Body&>(body());
   Body::Looks seen(net, pixels.size(0), looks);
-  net.for_chunks(pixels, false, [&](std::unique_ptr<FrozenWorkspace>& workspace, int64_t first, int64_t n) {
+  net.for_chunks(pixels, false, [&](FrozenBody::Taken& workspace, int64_t first, int64_t n) {
     auto& w = static_cast<Body::Workspace&>(*workspace);
     net.run_blocks(w, n, seen.blocks, [&](int block, const VitBlockState& s) { seen.take(block, s, w, first, n); });
   });

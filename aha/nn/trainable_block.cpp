@@ -10,22 +10,13 @@
 namespace aha {
 namespace {
 
-// What the backward pass needs for itself: one a thread and kind of block, kept.
+// Of the backward pass, for blocks where all tokens ask and for those where not.
 VitBlockScratch& kept_vit_scratch(const VitBlockOptions& options, Format format, const VitBlockState& s) {
-  struct Kept {
-    VitBlockOptions options;
-    Format format = Format::kF32;
-    int64_t images = 0, tokens = 0, queries = 0;
-    VitBlockScratch scratch;
-  };
-  static thread_local std::array<Kept, 2> kept;  // of blocks where all tokens ask, and of those where not
-  Kept& k = kept[s.queries == s.tokens ? 0 : 1];
-  if (k.options != options || k.format != format || k.images != s.capacity || k.tokens != s.tokens || k.queries != s.queries) {
-    k = {};
+  const auto key = std::make_tuple(options, format, s.capacity, s.tokens, s.queries);
+  return kept_by_thread<VitBlockScratch>(key, 2, [&] {
     CountedBuffers buffers;
-    k = {options, format, s.capacity, s.tokens, s.queries, VitBlockScratch(options, format, buffers, s.capacity, s.tokens, {s.queries}, true)};
-  }
-  return k.scratch;
+    return VitBlockScratch(options, format, buffers, s.capacity, s.tokens, {s.queries}, true);
+  });
 }
 
 }  // namespace
@@ -62,7 +53,7 @@ struct TrainableBlock::Call : BlockCall {
       auto state = shared->pool->take([&](const VitBlockState& s) { return s.capacity >= chunk && s.tokens == T && s.queries == Q; },
                                       [&] {
                                         CountedBuffers buffers;
-                                        return VitBlockState(options, format, buffers, chunk, T, Q, VitBlockKeep::kForAllGradients);
+                                        return std::make_unique<VitBlockState>(options, format, buffers, chunk, T, Q, VitBlockKeep::kForAllGradients);
                                       });
       block.forward(*state, n, floats(in) + first * T * D, out.data_ptr<float>() + first * Q * D, state->context, state->hidden, save);
       if (save) chunks[c] = std::move(state);

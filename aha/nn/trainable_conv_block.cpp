@@ -20,31 +20,19 @@ struct ConvChunk {
   Activations hidden;
 };
 
-// What a chunk needs for itself: one a thread and shape, kept.
+// What a chunk needs for itself.
 struct ConvScratch {
-  Format format;
-  int64_t rows, width, hidden;
+  ConvScratch(Format format, int64_t rows, int64_t width, int64_t hidden) : dhidden(format, rows, hidden), convolved(rows * width), dxhat(rows * width) {
+    dout.emplace_back(format, rows, width);
+  }
   PieceOperands dout;
   Activations dhidden;
   AlignedBuffer<float> convolved, dxhat;  // the depthwise convolution's output, later its gradient; of the normalized pixels
 };
 
 ConvScratch& kept_conv_scratch(Format format, int64_t rows, int64_t width, int64_t hidden) {
-  constexpr size_t kKept = 4;  // stages of a network
-  static thread_local std::vector<std::unique_ptr<ConvScratch>> kept;
-  for (const auto& held : kept)
-    if (held->format == format && held->rows == rows && held->width == width && held->hidden == hidden) return *held;
-  if (kept.size() == kKept) kept.erase(kept.begin());
-  auto made = std::make_unique<ConvScratch>(ConvScratch{.format = format,
-                                                        .rows = rows,
-                                                        .width = width,
-                                                        .hidden = hidden,
-                                                        .dout = {},
-                                                        .dhidden = Activations(format, rows, hidden),
-                                                        .convolved = AlignedBuffer<float>(rows * width),
-                                                        .dxhat = AlignedBuffer<float>(rows * width)});
-  made->dout.emplace_back(format, rows, width);
-  return *kept.emplace_back(std::move(made));
+  constexpr size_t kStages = 4;
+  return kept_by_thread<ConvScratch>(std::make_tuple(format, rows, width, hidden), kStages, [&] { return ConvScratch(format, rows, width, hidden); });
 }
 
 }  // namespace
@@ -77,7 +65,8 @@ struct TrainableConvBlock::Call : BlockCall {
       auto state = shared->pool->take([&](const ConvChunk& s) { return s.images == chunk && s.state.pieces.lines == H && s.state.pieces.line_pixels == W; },
                                       [&] {
                                         CountedBuffers buffers;
-                                        return ConvChunk{chunk, ConvNextBlockState(pieces, format, buffers, chunk, D, F, true), Activations(format, chunk * H * W, F)};
+                                        return std::make_unique<ConvChunk>(
+                                            ConvChunk{chunk, ConvNextBlockState(pieces, format, buffers, chunk, D, F, true), Activations(format, chunk * H * W, F)});
                                       });
       ConvScratch& scratch = kept_conv_scratch(format, chunk * H * W, D, F);
       block.forward(state->state, std::min(chunk, B - first), floats(in) + at, out.data_ptr<float>() + at, scratch.convolved.data(), state->hidden, save);

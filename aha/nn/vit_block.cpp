@@ -9,15 +9,17 @@
 #include "aha/kernels/rope.h"
 #include "aha/kernels/swiglu.h"
 #include "aha/kernels/weight_gradient.h"
-#include "aha/nn/plain_tensors.h"
+#include "aha/nn/tensor_members.h"
 
 namespace aha {
 namespace {
 
-constexpr Tensor VitBlockWeights::*kVitBlockTensors[] = {
-    &VitBlockWeights::norm1_weight, &VitBlockWeights::norm1_bias, &VitBlockWeights::qkv_weight,   &VitBlockWeights::qkv_bias,   &VitBlockWeights::proj_weight,
-    &VitBlockWeights::proj_bias,    &VitBlockWeights::norm2_weight, &VitBlockWeights::norm2_bias, &VitBlockWeights::fc1_weight, &VitBlockWeights::fc1_bias,
-    &VitBlockWeights::fc2_weight,   &VitBlockWeights::fc2_bias,   &VitBlockWeights::scale1,       &VitBlockWeights::scale2};
+using VitMember = VitBlockWeights;
+constexpr TensorMembers<VitMember, 14> kVitMembers = {
+    {&VitMember::norm1_weight, &VitMember::norm1_bias, &VitMember::qkv_weight, &VitMember::qkv_bias, &VitMember::proj_weight,
+     &VitMember::proj_bias, &VitMember::norm2_weight, &VitMember::norm2_bias, &VitMember::fc1_weight, &VitMember::fc1_bias,
+     &VitMember::fc2_weight, &VitMember::fc2_bias, &VitMember::scale1, &VitMember::scale2},
+    "a transformer block"};
 
 // First rows of every image of `from`, `all` rows each, to `to`, `first` rows each.
 void copy_first_rows(int64_t images, const float* from, int64_t all, float* to, int64_t first, int64_t width) {
@@ -34,27 +36,13 @@ bool VitBlockOptions::fits_training() const {
   return fits() && hidden % kStrip == 0;
 }
 
-std::vector<Tensor> VitBlockWeights::list() const {
-  std::vector<Tensor> out;
-  for (const auto member : kVitBlockTensors)
-    if ((this->*member).defined()) out.push_back(this->*member);
-  return out;
-}
+std::vector<Tensor> VitBlockWeights::list() const { return kVitMembers.list(*this); }
 
-VitBlockWeights VitBlockWeights::from_list(at::TensorList list) {
-  VitBlockWeights out;
-  for (size_t i = 0; i < list.size(); ++i) out.*kVitBlockTensors[i] = list[i];
-  return out;
-}
+VitBlockWeights VitBlockWeights::from_list(at::TensorList list) { return kVitMembers.from_list(list); }
 
 VitBlockWeights VitBlockWeights::plain(const VitBlockOptions& o) const {
   const int64_t D = o.width, F = o.hidden, F1 = o.fc1_outputs();
-  const std::vector<int64_t> shapes[] = {{D}, {D}, {3 * D, D}, {3 * D}, {D, D}, {D}, {D}, {D}, {F1, D}, {F1}, {D, F}, {D}, {D}, {D}};
-  VitBlockWeights out;
-  for (size_t i = 0; i < std::size(shapes); ++i)
-    if (const Tensor& given = this->*kVitBlockTensors[i]; given.defined())
-      out.*kVitBlockTensors[i] = plain_weight(given, shapes[i], fmt::format("weight {} of a transformer block", i));
-  return out;
+  return kVitMembers.plain(*this, {{{D}, {D}, {3 * D, D}, {3 * D}, {D, D}, {D}, {D}, {D}, {F1, D}, {F1}, {D, F}, {D}, {D}, {D}}});
 }
 
 VitBlockLinears linears_of(const VitBlockWeights& w, const VitBlockOptions& options) {
