@@ -13,11 +13,11 @@ namespace aha {
 struct Subject {
   int size = 224;  // side of the input in pixels
   // As the product runs it, and on libtorch alone; null for an encoder.
-  std::unique_ptr<Classifier> target, eager;
+  std::shared_ptr<Classifier> target, eager;
   // pixels (B, 3, size, size) in [0, 1] -> logits, or the last level of an encoder's features
   std::function<Tensor(const Tensor&)> forward, eager_forward;
-  // Whether `forward` runs on our own kernels. Asking makes the engine where it is not there yet.
-  std::function<bool()> on_engine;
+  bool on_engine = false;    // whether `forward` runs on an engine
+  int64_t packed_bytes = 0;  // of that engine's weights
   bool differentiable = true;  // in the pixels; not an encoder
 };
 

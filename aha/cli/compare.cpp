@@ -16,7 +16,7 @@ namespace {
 struct CompareFlags {
   TargetOptions target;
   std::vector<std::string> methods = {"gradient", "ig", "rise:masks=500"};
-  std::string explainer, wanted = "predicted", out = ".";
+  std::string explainer, encoder, wanted = "predicted", out = ".";
   std::vector<std::string> pictures;
 };
 
@@ -24,6 +24,7 @@ Fields fields(CompareFlags& f) {
   return fields(f.target)
       .add("methods", f.methods, "methods, NAME:key=value:key=value each (see `aha models`)")
       .add("explainer", f.explainer, kExplainerHelp)
+      .add("encoder", f.encoder, kEncoderHelp)
       .add("class", f.wanted, "the class that is explained: predicted, an index or a name")
       .add("out", f.out, "folder of STEM.compare.png");
 }
@@ -50,7 +51,7 @@ void print(const Compared& c, const std::string& file) {
 void run(const CompareFlags& flags, Call& call) {
   if (flags.methods.empty()) throw input_error("--methods: expected one method or more, found none");
   const auto target = load_target(flags.target, call.context);
-  auto explainer = explainer_for(flags.explainer, *target, call.context);
+  auto explainer = explainer_for(flags.explainer, *target, call.context, flags.encoder);
   make_directories(flags.out);
   nlohmann::json all = nlohmann::json::array();
   for (const auto& picture : picture_files(flags.pictures)) {

@@ -12,7 +12,7 @@ namespace {
 
 struct ExplainFlags {
   TargetOptions target;
-  std::string explainer;
+  std::string explainer, encoder;
   ExplainOptions explain;
   std::vector<std::string> pictures;
 };
@@ -20,6 +20,7 @@ struct ExplainFlags {
 Fields fields(ExplainFlags& f) {
   return fields(f.target)
       .add("explainer", f.explainer, kExplainerHelp)
+      .add("encoder", f.encoder, kEncoderHelp)
       .nest("", fields(f.explain));
 }
 
@@ -46,7 +47,7 @@ Command explain_command() {
             d.positionals("IMG", flags->pictures, "pictures (JPEG, PNG, WebP) or folders of them", true);
             return [flags](Call& call) {
               const auto target = load_target(flags->target, call.context);
-              auto explainer = explainer_for(flags->explainer, *target, call.context);
+              auto explainer = explainer_for(flags->explainer, *target, call.context, flags->encoder);
               nlohmann::json all = nlohmann::json::array();
               explain({*target, explainer ? &*explainer : nullptr}, picture_files(flags->pictures), flags->explain,
                       [&](const Explanation& one) {

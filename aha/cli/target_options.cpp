@@ -1,8 +1,6 @@
 #include "aha/cli/target_options.h"
 
 #include "aha/base/error.h"
-#include "aha/base/log.h"
-#include "aha/models/catalog.h"
 
 namespace aha {
 namespace {
@@ -30,17 +28,6 @@ std::unique_ptr<Classifier> load_target(const TargetOptions& options, const Cont
   load.mean = three(options.mean, "--mean");
   load.std = three(options.std, "--std");
   return load_classifier(options.target, load, context);
-}
-
-// Without a spec: the first by name that was trained for this very target.
-std::optional<LoadedExplainer> explainer_for(const std::string& spec, Classifier& target, const Context& context) {
-  if (!spec.empty()) return load_explainer(spec, &target, context);
-  for (const auto& model : bundled_models())
-    if (model.card.kind == "explainer" && model.card.target && model.card.target->sha256 == target.info().sha256) {
-      spdlog::info("explainer: {}", model.name);
-      return load_explainer(model.name, &target, context);
-    }
-  return std::nullopt;
 }
 
 }  // namespace aha

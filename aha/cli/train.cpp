@@ -40,7 +40,7 @@ nlohmann::json json_from(const ExplainerReport& report, const std::string& out) 
 // Fresh, with an empty card, or the one to go on from.
 LoadedExplainer first_explainer(const TrainFlags& flags, Classifier& target, const Context& context) {
   if (flags.from.empty()) return {make_explainer(target, flags.shape, context), {}};
-  LoadedExplainer loaded = load_explainer(flags.from, &target, context);
+  LoadedExplainer loaded = load_explainer(flags.from, &target, context, flags.shape.encoder == "target" ? "" : flags.shape.encoder);
   if (loaded.card.target->sha256 != target.info().sha256)
     throw input_error("--from {}: expected an explainer of {}, found one of {}", flags.from, target.info().name, loaded.card.target->name);
   if (flags.shape.prior != "none") loaded.explainer->add_prior(flags.shape.prior, flags.shape.prior_weight);

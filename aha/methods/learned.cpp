@@ -2,7 +2,7 @@
 #include "aha/base/error.h"
 #include "aha/base/log.h"
 #include "aha/methods/records.h"
-#include "aha/models/catalog.h"
+#include "aha/models/explainer_catalog.h"
 #include "aha/objective/refine.h"
 
 namespace aha {
@@ -25,7 +25,7 @@ class Learned : public Method {
     target_ = &context.target;
     explainer_ = context.explainer->explainer.get();
     const ModelCard& card = context.explainer->card;
-    sees_target_ = card.encoder && card.encoder->model == "target";
+    sees_target_ = card.encoder && card.encoder->architecture == "target";
     const auto& info = target_->info();
     const int classes = explainer_->decoder()->options.classes;
     if (classes != info.classes)

@@ -4,7 +4,7 @@
 #include "aha/base/error.h"
 #include "aha/methods/catalog.h"
 #include "aha/methods/map_shape.h"
-#include "aha/models/catalog.h"
+#include "aha/models/explainer_catalog.h"
 #include "aha/testing/tiny_targets.h"
 
 namespace aha {
@@ -217,7 +217,7 @@ TEST(Learned, CostsTheTargetsPassesItNeeds) {
   LoadedExplainer loaded = tiny_explainer(target);
   const auto cost = [&](const char* encoder, const std::string& spec) {
     loaded.card.encoder.emplace();
-    loaded.card.encoder->model = encoder;
+    loaded.card.encoder->architecture = encoder;
     return make_method(spec, {target, &loaded})->cost();
   };
   EXPECT_EQ(cost("target", "aha").forwards, 1);

@@ -71,8 +71,9 @@ TEST_P(Bf16Sets, AgreeWithFloat32OnATrainedTransformer) {
   if (!fs::is_regular_file(weights)) GTEST_SKIP() << "no real weights at " << weights;
   if (!kernels()) GTEST_SKIP() << "no such kernels on " << describe_cpu();
   const auto loaded = load_classifier("vit_ti_16:" + weights, {}, Context());
-  auto& classifier = dynamic_cast<VitClassifier&>(*loaded);
-  const auto numbers = frozen_weights_from(classifier.network(), classifier.info().input);
+  auto& classifier = dynamic_cast<NetworkClassifier&>(*loaded);
+  Vit network(std::dynamic_pointer_cast<VitImpl>(classifier.shared_network()));
+  const auto numbers = frozen_weights_from(network, classifier.info().input);
   FrozenVit exact(numbers, kernel_set(present_isa().isa, Precision::kF32)), fast(numbers, *kernels());
 
   const auto files = photos(wanted("AHA_AGREEMENT_PHOTOS", 40));

@@ -80,9 +80,11 @@ ModelCard card_from_json(const json& j, const std::string& where) {
   if (card.kind != "explainer") return card;
 
   const auto encoder = object_at(j, "encoder", where);
-  check_json_keys(encoder, {"model", "sha256", "levels", "normed"}, where + ": encoder");
+  check_json_keys(encoder, {"architecture", "model", "sha256", "levels", "normed"}, where + ": encoder");
   card.encoder.emplace();
-  card.encoder->model = text_at(encoder, "model", where + ": encoder");
+  // Older cards have the spec that was typed, ARCHITECTURE:FILE; the file is known by its sha256 now.
+  const std::string typed = text_at(encoder, encoder.contains("model") ? "model" : "architecture", where + ": encoder");
+  card.encoder->architecture = typed.substr(0, typed.find(':'));
   card.encoder->sha256 = text_at(encoder, "sha256", where + ": encoder");
   if (!encoder.contains("levels")) throw input_error("{}: encoder: expected the key \"levels\"", where);
   card.encoder->levels = texts_from_json(encoder["levels"], where + ": encoder.levels");
@@ -118,7 +120,7 @@ ordered_json json_from_card(const ModelCard& card) {
   else if (!card.classes.empty())
     j["classes"] = card.classes;
   if (card.encoder)
-    j["encoder"] = {{"model", card.encoder->model},
+    j["encoder"] = {{"architecture", card.encoder->architecture},
                     {"sha256", card.encoder->sha256},
                     {"levels", card.encoder->levels},
                     {"normed", card.encoder->normed}};

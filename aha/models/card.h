@@ -26,7 +26,7 @@ struct ModelCard {
 
   // Explainers only.
   struct EncoderPart {
-    std::string model;  // "target", or a model spec
+    std::string architecture;  // "target", "dinov3_vits16", or the card's of a model directory
     std::string sha256;
     std::vector<std::string> levels;
     bool normed = false;

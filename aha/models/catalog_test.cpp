@@ -10,14 +10,14 @@
 #include "aha/base/files.h"
 #include "aha/image/npy.h"
 #include "aha/models/imagenet_classes.h"
+#include "aha/models/network_classifier.h"
 #include "aha/models/preprocess.h"
-#include "aha/models/testing.h"
-#include "aha/models/testing_checks.h"
 #include "aha/models/torchscript.h"
 #include "aha/models/weight_summary.h"
 #include "aha/nn/state.h"
 #include "aha/testing/checks.h"
 #include "aha/weights/safetensors.h"
+#include "aha/testing/tiny_networks.h"
 
 namespace aha {
 namespace {
@@ -28,8 +28,8 @@ using testing::HasSubstr;
 using testing_nets::golden_input;
 using checks::fresh_folder;
 using checks::message_of;
-using testing_nets::tiny_convnext;
-using testing_nets::tiny_vit;
+using testing_nets::convnext_of_two_blocks;
+using testing_nets::vit_of_8_pixels;
 
 ModelCard tiny_card() {
   ModelCard card;
@@ -193,8 +193,8 @@ TEST(Card, SaysTheMeanColorOfTheTrainingImages) {
   auto card = tiny_card();
   card.mean_color = {0.25, 0.5, 0.75};
   const auto folder = fresh_folder("models_mean_color");
-  auto network = tiny_vit();
-  save_classifier(folder, network, card);
+  auto network = vit_of_8_pixels();
+  save_classifier(folder, *network, card);
   EXPECT_EQ(load_classifier(folder, {}, Context())->info().mean_color, card.mean_color);
   card.kind = "classifier";
   card.architecture = "vit";
@@ -207,8 +207,8 @@ TEST(Card, SaysTheMeanColorOfTheTrainingImages) {
 
 TEST(ModelDirectory, GivesBackTheClassifierThatWasSaved) {
   const auto folder = fresh_folder("models_vit");
-  auto network = tiny_vit();
-  save_classifier(folder, network, tiny_card());
+  auto network = vit_of_8_pixels();
+  save_classifier(folder, *network, tiny_card());
   const auto loaded = load_classifier(folder, {}, Context());
   EXPECT_EQ(loaded->info().classes, 3);
   EXPECT_EQ(loaded->info().class_names[1], "green");
@@ -216,20 +216,20 @@ TEST(ModelDirectory, GivesBackTheClassifierThatWasSaved) {
   const auto pixels = torch::rand({2, 3, 8, 8});
   EXPECT_TRUE(loaded->logits(pixels).equal(network->forward(normalised(pixels, loaded->info().input))));
   EXPECT_EQ(loaded->tap_names(), network->tap_names());
-  EXPECT_EQ(loaded->class_rows().sizes(), (std::vector<int64_t>{3, 8}));
+  EXPECT_EQ(loaded->head_weights().sizes(), (std::vector<int64_t>{3, 8}));
 
   const auto other = fresh_folder("models_convnext");
-  auto convnext = tiny_convnext();
+  auto convnext = convnext_of_two_blocks();
   auto card = tiny_card();
   card.input.size = card.input.resize = 16;
-  save_classifier(other, convnext, card);
+  save_classifier(other, *convnext, card);
   EXPECT_EQ(load_classifier(other, {}, Context())->logits(torch::rand({1, 3, 16, 16})).size(1), 3);
 }
 
 TEST(ModelDirectory, IsRefusedWhereItsWeightsAreNotTheCards) {
   const auto folder = fresh_folder("models_changed");
-  auto network = tiny_vit();
-  save_classifier(folder, network, tiny_card());
+  auto network = vit_of_8_pixels();
+  save_classifier(folder, *network, tiny_card());
   auto bytes = read_file(folder + "/model.safetensors");
   bytes.back() ^= 1;
   write_file_atomically(folder + "/model.safetensors", bytes);
@@ -238,71 +238,20 @@ TEST(ModelDirectory, IsRefusedWhereItsWeightsAreNotTheCards) {
 
 TEST(ModelDirectory, IsRefusedWhereAHyperParameterIsMisspelt) {
   const auto folder = fresh_folder("models_misspelt");
-  auto network = tiny_vit();
-  save_classifier(folder, network, tiny_card());
+  auto network = vit_of_8_pixels();
+  save_classifier(folder, *network, tiny_card());
   auto card = read_json(folder + "/model.json");
   card["network"]["dept"] = 2;
   write_file_atomically(folder + "/model.json", card.dump());
   EXPECT_THAT(message_of([&] { load_classifier(folder, {}, Context()); }), HasSubstr("dept"));
 }
 
-TEST(ModelDirectory, GivesBackTheExplainerThatWasSaved) {
-  const auto target_folder = fresh_folder("models_target"), folder = fresh_folder("models_explainer");
-  auto network = tiny_vit();
-  save_classifier(target_folder, network, tiny_card());
-  const auto target = load_classifier(target_folder, {}, Context());
-  DecoderOptions options;
-  options.widths = {8, 8};
-  options.scales = {2, 1};
-  options.classes = 3;
-  options.embedding = 4;
-  options.channels = options.top = options.head = 4;
-  Explainer explainer(encoder_from_target(*target, {"block.0", "block.1"}), options);
-  auto card = tiny_card();
-  card.target = ModelCard::TargetPart{"tiny", "vit", target->info().sha256};
-  save_explainer(folder, explainer, card);
-
-  const auto loaded = load_explainer(folder, target.get(), Context());
-  explainer.decoder()->eval();
-  const auto pixels = torch::rand({1, 3, 8, 8});
-  EXPECT_TRUE(
-      loaded.explainer->map(pixels, torch::tensor({1})).equal(explainer.map(pixels, torch::tensor({1}))));
-  EXPECT_THAT(message_of([&] { load_explainer(folder, nullptr, Context()); }), HasSubstr("give the target"));
-  EXPECT_THAT(message_of([&] { load_classifier(folder, {}, Context()); }), HasSubstr("found an explainer"));
-
-  const auto other_folder = fresh_folder("models_other_target");
-  auto other_network = tiny_vit();
-  other_network->head->bias.fill_(1);
-  save_classifier(other_folder, other_network, tiny_card());
-  const auto other = load_classifier(other_folder, {}, Context());
-  EXPECT_THAT(message_of([&] { load_explainer(folder, other.get(), Context()); }),
-              HasSubstr("trained on the activations of tiny"));
-}
-
-TEST(Encoder, ComesFromAnyModelDirectory) {
-  const auto folder = fresh_folder("models_encoder"), other = fresh_folder("models_convnext_encoder");
-  auto network = tiny_vit();
-  save_classifier(folder, network, tiny_card());
-  auto encoder = load_encoder(folder, {{"block.1"}, true}, Context());
-  EXPECT_EQ(encoder->features(torch::rand({1, 3, 8, 8}))[0].sizes(), (std::vector<int64_t>{1, 8, 2, 2}));
-  auto convnext = tiny_convnext();
-  auto card = tiny_card();
-  card.input.size = card.input.resize = 16;
-  save_classifier(other, convnext, card);
-  EXPECT_EQ(load_encoder(other, {}, Context())->info().levels,
-            (std::vector<std::string>{"stage.0", "stage.1"}));
-  EXPECT_THAT(message_of([&] {
-                load_encoder(folder, {{"blok.1"}, true}, Context());
-              }),
-              HasSubstr("block.NUMBER"));
-}
-
 // ---- catalogue ----
 
 TEST(Catalog, FindsBundledModelsByName) {
   const auto folder = fresh_folder("models_bundled");
-  auto network = tiny_vit();
-  save_classifier(folder + "/tiny", network, tiny_card());
+  auto network = vit_of_8_pixels();
+  save_classifier(folder + "/tiny", *network, tiny_card());
   ::setenv("AHA_MODELS", folder.c_str(), 1);
   ASSERT_EQ(bundled_models().size(), 1u);
   EXPECT_EQ(bundled_models()[0].name, "tiny");
@@ -320,7 +269,7 @@ TEST(Catalog, SaysWhatIsWrongWithASpec) {
   EXPECT_THAT(refusal("script:no_such_file.pt"), HasSubstr("no_such_file.pt"));
   const auto folder = fresh_folder("models_specs");
   EXPECT_THAT(refusal(folder), HasSubstr("no model.json"));
-  auto network = tiny_vit();
+  auto network = vit_of_8_pixels();
   write_safetensors(folder + "/w.safetensors", table_from_state(*network));
   EXPECT_THAT(refusal(folder + "/w.safetensors"), HasSubstr("vit_b_16:"));
   EXPECT_THAT(refusal("vit_b_16:" + folder + "/w.safetensors"), HasSubstr("width 8 instead of 768"));
@@ -350,7 +299,7 @@ TEST(Catalog, KnowsTheRecipeOfEachSource) {
 
 TEST(Catalog, SummarisesAWeightFile) {
   const auto folder = fresh_folder("models_summary");
-  VitConfig config = std::get<VitConfig>(architecture_named("vit_mini_8").config);
+  VitConfig config = config_from_json<VitConfig>(architecture_named("vit_mini_8").config, "test");
   Vit network(config);
   const CanonicalWeights weights{table_from_state(*network), "vit", "timm"};
   write_safetensors(folder + "/w.safetensors", renamed_from_canonical(weights, "huggingface"));
@@ -485,7 +434,7 @@ TEST(RealWeights, VitTinyGivesThePublishedLogits) {
   }
   ASSERT_TRUE(input.defined() && expected.defined());
   const torch::NoGradGuard no_grad;
-  const auto logits = dynamic_cast<VitClassifier&>(*classifier).network()->forward(input);
+  const auto logits = dynamic_cast<NetworkClassifier&>(*classifier).shared_network()->forward(input);
   EXPECT_LT((logits - expected).abs().max().item<double>(), 1e-3);
   EXPECT_TRUE(logits.argmax(1).equal(torch::tensor({115, 207, 620, 817})));
 }

@@ -17,8 +17,6 @@
 
 namespace aha {
 
-class FrozenNetwork;
-
 enum class ResizeRule { kShortSide, kStretch, kNone };
 
 // How a picture becomes the network's input.
@@ -53,6 +51,30 @@ struct LoadOptions {
   std::optional<std::array<double, 3>> mean, std;
 };
 
+// Perturbed images: for image b and mask s, pixel x shows reference + keep[b, s, region(x)] * (image - reference).
+struct PerturbedImages {
+  Tensor pixels, reference;  // (B, 3, H, W) in [0, 1]
+  Tensor region;             // (H, W) int32, each in 0..K-1
+  Tensor keep;               // (B, S, K)
+  Tensor classes;            // (B) int64
+};
+struct PerturbedProbabilities {
+  Tensor probs;     // (B, S): softmax probability of the image's class
+  Tensor gradient;  // (B, S, K): its derivative by keep; undefined unless wanted
+};
+
+struct RelevanceAndFeatures {
+  Tensor patches;                // (B, n), row-major
+  std::vector<Tensor> features;  // as Classifier::features
+};
+
+struct EngineMemory {
+  int64_t packed_bytes = 0;     // of the weights
+  int64_t workspace_bytes = 0;  // of one thread, at its largest so far
+};
+
+// Everything is safe from several threads. What has a default here runs on libtorch through logits() and its taps; a network with a
+// fast engine does better.
 class Classifier {
  public:
   virtual ~Classifier() = default;
@@ -64,20 +86,46 @@ class Classifier {
   // Names that logits() can tap, in forward order. Empty for networks that cannot be looked into
   // (TorchScript).
   virtual std::vector<std::string> tap_names() const { return {}; }
+  // Those that an explainer sees unless told, finest first.
+  virtual std::vector<std::string> default_levels() const { return {}; }
+
+  // Taps as feature maps (B, C, h, w), one each, without gradient. Tokens lose their prefix; an attention becomes the class token's row,
+  // one channel per head, times T so that 1 is the average. An image's maps do not depend on its batch mates.
+  virtual std::vector<Tensor> features(const Tensor& pixels, const std::vector<std::string>& taps);
+
+  // Cost: B * S forward passes, and as many backward passes with the gradient. Memory does not grow with S. probs and gradient are on the CPU.
+  virtual PerturbedProbabilities perturbed_probabilities(const PerturbedImages& images, bool with_gradient);
+
+  // The last linear layer, (C, D); undefined where it is not known.
+  virtual Tensor head_weights() const { return {}; }
+
+  // ---- transformers ----
 
   // Taps of a transformer are (B, T, D): this many tokens (class, distillation, registers) come before the
-  // patches, which are row-major.
+  // patches, which are row-major. 0 = no transformer.
   virtual int prefix_tokens() const { return 0; }
 
-  // The rows of the last linear layer, (C, D); undefined where they are not known.
-  virtual Tensor class_rows() const { return {}; }
+  // Chefer's relevance of every patch (attribution formulas: attention_maps.h) and the features of these taps, from one forward and one backward
+  // pass; classes (B) int64. Nothing where this network has no engine for it, or not for this size.
+  virtual bool gives_relevance(const std::vector<std::string>& taps) const { return false; }
+  virtual std::optional<RelevanceAndFeatures> relevance(const Tensor& pixels, const Tensor& classes, const std::vector<std::string>& taps) {
+    return std::nullopt;
+  }
 
-  // The fast engine of this network on the CPU (nn/frozen_network.h); null where there is none.
-  virtual FrozenNetwork* engine() { return nullptr; }
+  // Logits of the network that gets the prefix and these patches alone: patches (B, n) int64, row-major indices -> (B, C).
+  virtual Tensor patch_subset_logits(const Tensor& pixels, const Tensor& patches);
+  // Final norm and head applied to the tokens (B, T, D) behind any block -> (B, C).
+  virtual Tensor read_out(const Tensor& tokens);
+
+  // Nothing = no engine.
+  virtual std::optional<EngineMemory> engine_memory() const { return std::nullopt; }
 
  protected:
   ClassifierInfo info_;
 };
+
+// Taps as feature maps, see Classifier::features. values[i] is the tap called names[i].
+std::vector<Tensor> maps_from_taps(const std::vector<Tensor>& values, const std::vector<std::string>& names, int prefix_tokens);
 
 // The network's input from a picture: (3, size, size) in [0, 1], bit-exact with Pillow and torchvision up to
 // the division by 255.

@@ -1,7 +1,10 @@
 #include "aha/models/convnext.h"
 
+#include <charconv>
+
 #include "aha/base/error.h"
 #include "aha/models/convnext_engine.h"
+#include "aha/models/engine_answers.h"
 #include "aha/nn/state.h"
 
 namespace aha {
@@ -136,36 +139,66 @@ void ConvNextImpl::set_precision(std::optional<Precision> precision) {
     for (auto& block : *stage->as<ConvNextStage>()->blocks) block->as<ConvBlock>()->set_precision(precision);
 }
 
+nlohmann::json ConvNextImpl::config_json() const {
+  auto copy = config;
+  return json_from_fields(fields(copy));
+}
+
+std::vector<std::string> ConvNextImpl::default_levels() const {
+  std::vector<std::string> levels;
+  for (size_t s = 0; s < config.depths.size(); ++s) levels.push_back(fmt::format("stage.{}", s));
+  return levels;
+}
+
+void ConvNextImpl::set_layer_scale(double scale) {
+  const torch::NoGradGuard no_grad;
+  for (auto& item : named_parameters())
+    if (item.key().ends_with("gamma")) item.value().fill_(scale);
+}
+
 ConvNext convnext_from_weights(const CanonicalWeights& weights, const ConvNextConfig& config) {
   ConvNext network(config);
-  load_state(*network, weights.table,
-             fmt::format("ConvNeXt of {}", weights.table.source.empty() ? "memory" : weights.table.source));
-  freeze(*network);
-  // Weights in the memory order of the activations; otherwise every convolution reorders them anew.
-  for (auto& parameter : network->parameters())
-    if (parameter.dim() == 4) parameter.set_data(parameter.contiguous(at::MemoryFormat::ChannelsLast));
+  network->load_weights(weights.table);
   return network;
 }
 
-ConvNextClassifier::ConvNextClassifier(ConvNext network, ClassifierInfo info, std::optional<Precision> engine_precision)
-    : network_(std::move(network)), engine_precision_(engine_precision) {
-  info_ = std::move(info);
-  info_.classes = network_->config.classes;
+namespace {
+
+// N of stage.N; nothing if the tap is of another kind.
+std::optional<int> stage_of(std::string_view tap) {
+  constexpr std::string_view kStage = "stage.";
+  int number = 0;
+  const auto* end = tap.data() + tap.size();
+  if (!tap.starts_with(kStage) || std::from_chars(tap.data() + kStage.size(), end, number).ptr != end) return std::nullopt;
+  return number;
 }
 
-ConvNextClassifier::~ConvNextClassifier() = default;
+class ConvNextEngine : public Engine {
+ public:
+  ConvNextEngine(const FrozenConvNextWeights& weights, Precision precision) : frozen_(weights, precision) {}
 
-FrozenNetwork* ConvNextClassifier::engine() {
-  if (!engine_precision_ || !network_->head->fc->weight.is_cpu() || !engine_fits(network_->config, info_.input)) return nullptr;
-  if (!engine_)
-    engine_ = std::make_unique<FrozenConvNext>(frozen_weights_from(network_, info_.input), *engine_precision_);
-  return engine_.get();
-}
+  Tensor logits(const Tensor& pixels) override { return frozen_.logits(pixels); }
+  std::optional<PerturbedProbabilities> perturbed_probabilities(const PerturbedImages& images, bool with_gradient) override {
+    return from_engine(frozen_, images, with_gradient);
+  }
+  bool shows(const std::vector<std::string>& taps) const override { return std::ranges::all_of(taps, [](const auto& tap) { return stage_of(tap).has_value(); }); }
+  std::vector<Tensor> taps(const Tensor& pixels, const std::vector<std::string>& names) override {
+    std::vector<int> stages;
+    for (const auto& name : names) stages.push_back(*stage_of(name));
+    return frozen_.features_after(pixels, stages);
+  }
+  EngineMemory memory() const override { return {frozen_.packed_bytes(), frozen_.workspace_bytes()}; }
 
-Tensor ConvNextClassifier::logits(const Tensor& pixels, Taps* taps) {
-  if (!taps && pixels.is_cpu() && pixels.size(2) == info_.input.size && pixels.size(3) == info_.input.size)
-    if (FrozenNetwork* fast = engine()) return fast->logits(pixels);
-  return network_->forward(normalised(pixels, info_.input), taps);
+ private:
+  FrozenConvNext frozen_;
+};
+
+}  // namespace
+
+std::unique_ptr<Engine> ConvNextImpl::make_engine(const InputSpec& input, Precision precision) {
+  if (!engine_fits(config, input)) return nullptr;
+  ConvNext self(std::dynamic_pointer_cast<ConvNextImpl>(shared_from_this()));
+  return std::make_unique<ConvNextEngine>(frozen_weights_from(self, input), precision);
 }
 
 }  // namespace aha

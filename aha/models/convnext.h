@@ -12,7 +12,7 @@
 
 #include "aha/base/context.h"
 #include "aha/base/options.h"
-#include "aha/models/classifier.h"
+#include "aha/models/network_classifier.h"
 #include "aha/nn/conv_block.h"
 #include "aha/weights/names.h"
 
@@ -59,17 +59,27 @@ struct ConvNextHeadImpl : torch::nn::Cloneable<ConvNextHeadImpl> {
 };
 TORCH_MODULE(ConvNextHead);
 
-struct ConvNextImpl : torch::nn::Cloneable<ConvNextImpl> {
+struct ConvNextImpl : torch::nn::Cloneable<ConvNextImpl>, Network {
   explicit ConvNextImpl(ConvNextConfig config) : config(std::move(config)) { reset(); }
   void reset() override;
-  Tensor forward(const Tensor& x, Taps* taps = nullptr);   // (B, 3, H, W) normalised -> (B, C)
+  torch::nn::Module& module() override { return *this; }
+  const char* family() const override { return "convnext"; }
+  nlohmann::json config_json() const override;
+  int classes() const override { return config.classes; }
+  int image_size() const override { return config.image_size; }
+
+  Tensor forward(const Tensor& x, Taps* taps = nullptr) override;  // (B, 3, H, W) normalised -> (B, C)
   Tensor features(const Tensor& x, Taps* taps = nullptr);  // (B, w_last, h, w)
-  std::vector<std::string> tap_names() const;
+  std::vector<std::string> tap_names() const override;
+  std::vector<std::string> default_levels() const override;  // the stages
+  Tensor head_weights() const override { return head->fc->weight; }
+  std::unique_ptr<Engine> make_engine(const InputSpec& input, Precision precision) override;
   // Truncated normal of std 0.02 for convolutions and matrices, zero biases, layer scale 1e-6; the same seed
   // gives the same numbers.
-  void initialise(uint64_t seed);
+  void initialise(uint64_t seed) override;
+  void set_layer_scale(double scale) override;
   // Of the products while it learns; nothing = on libtorch.
-  void set_precision(std::optional<Precision> precision);
+  void set_precision(std::optional<Precision> precision) override;
 
   ConvNextConfig config;
   torch::nn::Sequential stem{nullptr};
@@ -81,21 +91,6 @@ TORCH_MODULE(ConvNext);
 // Filled, frozen, in eval mode.
 ConvNext convnext_from_weights(const CanonicalWeights& weights, const ConvNextConfig& config);
 
-class ConvNextClassifier : public Classifier {
- public:
-  // With a precision, logits without taps run on the fast engine where it fits: for networks whose weights will not change.
-  ConvNextClassifier(ConvNext network, ClassifierInfo info, std::optional<Precision> engine_precision = std::nullopt);
-  ~ConvNextClassifier() override;
-  Tensor logits(const Tensor& pixels, Taps* taps = nullptr) override;
-  std::vector<std::string> tap_names() const override { return network_->tap_names(); }
-  Tensor class_rows() const override { return network_->head->fc->weight; }
-  FrozenNetwork* engine() override;  // made at the first call
-  ConvNext& network() { return network_; }
-
- private:
-  ConvNext network_;
-  std::optional<Precision> engine_precision_;
-  std::unique_ptr<FrozenNetwork> engine_;
-};
+using ConvNextClassifier = NetworkClassifier;
 
 }  // namespace aha

@@ -1,10 +1,8 @@
 // The frozen half of an explainer: pixels in, a list of feature maps out.
 //
-// Two kinds: a vision transformer of its own (DINOv3, v2, v1 or any model directory), whose patch tokens are
-// taken after some blocks; or the target's own activations, taken by tap name. A level of the second kind may
-// join taps with '+' ("block.2+block.2.attention"): their channels are concatenated. Tokens (B, T, D) become
-// maps without their prefix tokens; an attention (B, heads, T, T) becomes its class-token row, one channel a
-// head, times T so that 1 is the average.
+// Two kinds: a network of its own (DINOv3, v2, v1, any model directory), or the target's own activations. Levels are tap
+// names. A level may join taps with '+' ("block.2+block.2.attention"): their channels are concatenated.
+// Classifier::features says how a tap becomes a map.
 #pragma once
 
 #include <optional>
@@ -14,11 +12,11 @@
 namespace aha {
 
 struct EncoderInfo {
-  std::string name;    // "target", or what the encoder was loaded from
+  std::string name;          // "target", or what the encoder was loaded from
+  std::string architecture;  // "target", "dinov3_vits16", or the card's of a model directory
   std::string sha256;  // of its weights; the target's for "target"
   std::vector<std::string> levels;
-  bool normed = false;  // the encoder's final LayerNorm was applied to each level
-  std::array<double, 3> mean = {0.485, 0.456, 0.406}, std = {0.229, 0.224, 0.225};
+  bool normed = false;  // a transformer's final LayerNorm is applied to each level
 };
 
 class Encoder {
@@ -45,7 +43,7 @@ class Encoder {
 // The target must outlive the encoder.
 std::unique_ptr<Encoder> encoder_from_target(Classifier& target, std::vector<std::string> levels);
 
-// A classifier of its own as the encoder. info: name, sha256, mean and std.
+// A network of its own, which may lack a head. info: name, architecture, sha256, normed.
 std::unique_ptr<Encoder> encoder_from_classifier(std::shared_ptr<Classifier> network,
                                                  std::vector<std::string> levels, EncoderInfo info);
 

@@ -6,11 +6,10 @@
 #include "aha/models/attention_maps.h"
 #include "aha/models/convnext.h"
 #include "aha/models/target_gradient.h"
-#include "aha/models/testing.h"
-#include "aha/models/testing_checks.h"
-#include "aha/models/vit_encoder.h"
+#include "aha/models/vit.h"
 #include "aha/nn/state.h"
 #include "aha/testing/checks.h"
+#include "aha/testing/tiny_networks.h"
 
 namespace aha {
 namespace {
@@ -18,8 +17,8 @@ namespace {
 using testing_nets::golden_input;
 using testing_nets::golden_table;
 using checks::message_of;
-using testing_nets::tiny_convnext;
-using testing_nets::tiny_vit;
+using testing_nets::convnext_of_two_blocks;
+using testing_nets::vit_of_8_pixels;
 
 // ---- ConvNeXt ----
 
@@ -92,14 +91,14 @@ TEST(ConvNext, HasThePublishedNumberOfParameters) {
 }
 
 TEST(ConvNext, GradientToThePixelsIsThatOfFiniteDifferences) {
-  auto network = tiny_convnext();
+  auto network = convnext_of_two_blocks();
   network->to(at::kDouble);
   testing_nets::expect_gradient([&](const Tensor& x) { return network->forward(x).select(1, 2).sum(); },
                                 golden_input({1, 3, 16, 16}).to(at::kDouble));
 }
 
 TEST(ConvNext, ABatchGivesWhatOneByOneGives) {
-  auto network = tiny_convnext();
+  auto network = convnext_of_two_blocks();
   const auto x = golden_input({3, 3, 16, 16});
   const auto together = network->forward(x);
   for (int b = 0; b < 3; ++b) {
@@ -110,7 +109,7 @@ TEST(ConvNext, ABatchGivesWhatOneByOneGives) {
 }
 
 TEST(ConvNext, TapsShowThePyramid) {
-  auto network = tiny_convnext();
+  auto network = convnext_of_two_blocks();
   Taps taps(network->tap_names());
   const auto logits = network->forward(golden_input({1, 3, 16, 16}), &taps);
   EXPECT_EQ(taps.at("stem").sizes(), (std::vector<int64_t>{1, 4, 8, 8}));
@@ -290,7 +289,7 @@ ClassifierInfo info_of(int size) {
 }
 
 TEST(Explainer, LooksAtTheTargetsOwnTokensAndAttention) {
-  VitClassifier target(tiny_vit(), info_of(8));
+  VitClassifier target(vit_of_8_pixels(), info_of(8));
   auto encoder = encoder_from_target(target, {"block.0+block.0.attention", "block.1", "patch_embed"});
   EXPECT_EQ(widths_of(*encoder, 8), (std::vector<int>{8 + 2, 8, 8}));
   const auto pixels = golden_input({2, 3, 8, 8}).abs();
@@ -311,7 +310,7 @@ TEST(Explainer, LooksAtTheTargetsOwnTokensAndAttention) {
 }
 
 TEST(Explainer, TakesAPyramidOfDifferentSizes) {
-  ConvNextClassifier target(tiny_convnext(), info_of(16));
+  ConvNextClassifier target(convnext_of_two_blocks(), info_of(16));
   auto encoder = encoder_from_target(target, {"stage.0", "stage.1"});
   EXPECT_EQ(widths_of(*encoder, 16), (std::vector<int>{4, 8}));
   Explainer explainer(std::move(encoder), small_decoder({4, 8}, {1, 1}));
@@ -324,7 +323,7 @@ TEST(Explainer, TakesAVisionTransformerOfItsOwn) {
   EncoderInfo info;
   info.name = "tiny";
   info.normed = true;
-  auto encoder = encoder_from_vit(tiny_vit(), info, {0, 1});
+  auto encoder = encoder_from_classifier(std::make_shared<NetworkClassifier>(vit_of_8_pixels(), info_of(8)), {"block.0", "block.1"}, info);
   EXPECT_EQ(encoder->info().levels, (std::vector<std::string>{"block.0", "block.1"}));
   Explainer explainer(std::move(encoder), small_decoder({8, 8}, {2, 1}));
   explainer.decoder()->eval();
@@ -355,7 +354,7 @@ TEST(Decoder, HasTheSameGradientsWithAndWithoutOneDnn) {
 }
 
 TEST(Explainer, BeginsAsTheOrderOfItsPrior) {
-  VitClassifier target(tiny_vit(), info_of(8));
+  VitClassifier target(vit_of_8_pixels(), info_of(8));
   auto options = small_decoder({8, 8}, {2, 1});
   options.prior = "chefer";
   options.prior_weight = 6;
@@ -379,8 +378,8 @@ TEST(Explainer, BeginsAsTheOrderOfItsPrior) {
 }
 
 TEST(Explainer, SaysWhatItsPriorNeeds) {
-  VitClassifier target(tiny_vit(), info_of(8));
-  ConvNextClassifier other(tiny_convnext(), info_of(16));
+  VitClassifier target(vit_of_8_pixels(), info_of(8));
+  ConvNextClassifier other(convnext_of_two_blocks(), info_of(16));
   auto options = small_decoder({8}, {1});
   options.prior = "chefer";
   EXPECT_THAT(message_of([&] { Explainer(encoder_from_target(target, {"block.0"}), options); }), testing::HasSubstr("give the target"));
@@ -388,7 +387,7 @@ TEST(Explainer, SaysWhatItsPriorNeeds) {
 }
 
 TEST(Explainer, NamesTheTapsThatATargetHas) {
-  VitClassifier target(tiny_vit(), info_of(8));
+  VitClassifier target(vit_of_8_pixels(), info_of(8));
   EXPECT_THAT(message_of([&] { encoder_from_target(target, {"stage.0"}); }),
               testing::HasSubstr("patch_embed"));
 }
@@ -396,7 +395,7 @@ TEST(Explainer, NamesTheTapsThatATargetHas) {
 TEST(Explainer, ACopyOfTheDecoderIsAsNewAfterAnotherWasTrained) {
   EncoderInfo info;
   info.name = "tiny";
-  Explainer explainer(encoder_from_vit(tiny_vit(), info, {0, 1}), small_decoder({8, 8}, {2, 1}));
+  Explainer explainer(encoder_from_classifier(std::make_shared<NetworkClassifier>(vit_of_8_pixels(), info_of(8)), {"block.0", "block.1"}, info), small_decoder({8, 8}, {2, 1}));
   explainer.decoder()->eval();
   const Tensor classes = torch::tensor({0});
   const Features features = explainer.features(torch::rand({1, 3, 16, 16}), classes);

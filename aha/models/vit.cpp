@@ -1,8 +1,10 @@
 #include "aha/models/vit.h"
 
+#include <charconv>
 #include <cmath>
 
 #include "aha/base/error.h"
+#include "aha/models/engine_answers.h"
 #include "aha/models/vit_engine.h"
 #include "aha/nn/state.h"
 
@@ -183,10 +185,11 @@ Tensor VitImpl::embed(const Tensor& x, Taps* taps) {
 }
 
 Tensor VitImpl::run_blocks(Tensor tokens, const RopeTable* rope, Taps* taps, int64_t first_tokens) {
-  for (int i = 0; i < config.depth; ++i)
-    tokens = blocks[i]->as<TransformerBlock>()->forward(tokens, rope, taps,
-                                                        taps ? "block." + std::to_string(i) : std::string(),
-                                                        i + 1 == config.depth ? first_tokens : 0);
+  for (int i = 0; i < config.depth; ++i) {
+    const auto name = taps ? "block." + std::to_string(i) : std::string();
+    tokens = blocks[i]->as<TransformerBlock>()->forward(tokens, rope, taps, name, i + 1 == config.depth ? first_tokens : 0);
+    if (taps && taps->wants(name + ".normed")) taps->offer(name + ".normed", norm(tokens));
+  }
   return tokens;
 }
 
@@ -199,8 +202,7 @@ Tensor VitImpl::tokens(const Tensor& x, Taps* taps) {
 }
 
 Tensor VitImpl::classify(const Tensor& tokens) {
-  if (config.classes == 0)
-    throw input_error("this vision transformer is an encoder: it has no head that gives logits");
+  if (config.classes == 0) return tokens.select(1, 0);
   const auto first = head(tokens.select(1, 0));
   return config.distilled ? (first + head_dist(tokens.select(1, 1))) / 2 : first;
 }
@@ -240,7 +242,7 @@ std::vector<Tensor> VitImpl::intermediate(const Tensor& x, const std::vector<int
 std::vector<std::string> VitImpl::tap_names() const {
   std::vector<std::string> names = {"patch_embed"};
   for (int i = 0; i < config.depth; ++i)
-    for (const char* part : {".norm1", ".attention", ".attention_out", ""})
+    for (const char* part : {".norm1", ".attention", ".attention_out", "", ".normed"})
       names.push_back(fmt::format("block.{}{}", i, part));
   names.push_back("norm");
   return names;
@@ -315,38 +317,121 @@ void VitImpl::set_precision(std::optional<Precision> precision) {
   for (auto& block : *blocks) block->as<TransformerBlock>()->set_precision(precision);
 }
 
-Vit vit_from_weights(const CanonicalWeights& weights, const VitConfig& config) {
-  auto table = weights.table;
-  Vit network(config);
+nlohmann::json VitImpl::config_json() const {
+  auto copy = config;
+  return json_from_fields(fields(copy));
+}
+
+std::vector<int> default_blocks(int depth) {
+  if (depth == 24) return {4, 11, 17, 23};
+  if (depth == 12) return {2, 5, 8, 11};
+  std::vector<int> blocks;
+  for (int k = 1; k <= 4; ++k) blocks.push_back(std::max(0, depth * k / 4 - 1));
+  return blocks;
+}
+
+std::vector<std::string> VitImpl::default_levels() const {
+  std::vector<std::string> levels;
+  for (const int block : default_blocks(config.depth)) levels.push_back(fmt::format("block.{}", block));
+  return levels;
+}
+
+std::string VitImpl::size_refusal(int side) const {
+  return side % config.patch == 0 ? "" : fmt::format("a multiple of {} pixels", config.patch);
+}
+
+Tensor VitImpl::patch_subset_logits(const Tensor& x, const Tensor& patches) {
+  check_shape(patches, {x.size(0), -1}, "patches");
+  const Tensor all = embed(x);  // (B, T, D)
+  const Tensor chosen = patches.to(all.device()).unsqueeze(2).expand({-1, -1, config.width});
+  return forward_tokens(torch::cat({all.slice(1, 0, prefix_tokens()), all.slice(1, prefix_tokens()).gather(1, chosen)}, 1));
+}
+
+void VitImpl::initialise_from(uint64_t seed, const std::string& start) {
+  start == "mimetic" ? initialise_mimetic(seed) : Network::initialise_from(seed, start);
+}
+
+void VitImpl::load_weights(TensorTable table) {
   if (config.rope && (config.rope_formula || !table.has("rope.periods")))
-    table.tensors["rope.periods"] = view_from_tensor(network->rope->periods);
-  load_state(*network, table,
-             fmt::format("vision transformer of {}", table.source.empty() ? "memory" : table.source));
-  freeze(*network);
+    table.tensors["rope.periods"] = view_from_tensor(rope->periods);
+  load_state(*this, table, fmt::format("vision transformer of {}", table.source.empty() ? "memory" : table.source));
+  freeze(*this);
+}
+
+Vit vit_from_weights(const CanonicalWeights& weights, const VitConfig& config) {
+  Vit network(config);
+  network->load_weights(weights.table);
   return network;
 }
 
-VitClassifier::VitClassifier(Vit network, ClassifierInfo info, std::optional<Precision> engine_precision)
-    : network_(std::move(network)), engine_precision_(engine_precision) {
-  info_ = std::move(info);
-  info_.classes = network_->config.classes;
-  if (info_.classes == 0)
-    throw input_error("{}: expected a classifier, found an encoder without a head", info_.name);
+namespace {
+
+// One tap as the engine has it, and whether the final norm follows.
+struct VitTap {
+  FrozenVit::Look look;
+  bool normed = false;
+};
+
+// Of block.N, block.N.normed and block.N.attention, of which the engine has the class token's row; nothing if it is of another kind.
+std::optional<VitTap> vit_tap_from(std::string_view name) {
+  const auto take = [&](std::string_view ending) {
+    const bool has = name.ends_with(ending);
+    if (has) name.remove_suffix(ending.size());
+    return has;
+  };
+  VitTap tap;
+  tap.look.class_attention = take(".attention");
+  tap.normed = !tap.look.class_attention && take(".normed");
+  constexpr std::string_view kBlock = "block.";
+  const auto* end = name.data() + name.size();
+  if (!name.starts_with(kBlock) || std::from_chars(name.data() + kBlock.size(), end, tap.look.block).ptr != end) return std::nullopt;
+  return tap;
 }
 
-VitClassifier::~VitClassifier() = default;
+class VitEngine : public Engine {
+ public:
+  VitEngine(const Vit& network, const FrozenVitWeights& weights, Precision precision)
+      : norm_(network->norm), gives_relevance_(!network->config.rope && network->config.classes > 0), frozen_(weights, precision) {}
 
-FrozenNetwork* VitClassifier::engine() {
-  if (!engine_precision_ || !network_->cls_token.is_cpu() || !engine_fits(network_->config, info_.input))
-    return nullptr;
-  if (!engine_) engine_ = std::make_unique<FrozenVit>(frozen_weights_from(network_, info_.input), *engine_precision_);
-  return engine_.get();
-}
+  Tensor logits(const Tensor& pixels) override { return frozen_.logits(pixels); }
+  std::optional<PerturbedProbabilities> perturbed_probabilities(const PerturbedImages& images, bool with_gradient) override {
+    return from_engine(frozen_, images, with_gradient);
+  }
+  bool shows(const std::vector<std::string>& taps) const override { return std::ranges::all_of(taps, [](const auto& tap) { return vit_tap_from(tap).has_value(); }); }
+  std::vector<Tensor> taps(const Tensor& pixels, const std::vector<std::string>& names) override {
+    return finished(frozen_.seen(pixels, looks_of(names)), names);
+  }
+  bool gives_relevance() const override { return gives_relevance_; }
+  Relevance relevance(const Tensor& pixels, const Tensor& classes, const std::vector<std::string>& names) override {
+    const auto found = frozen_.relevance(pixels, classes, looks_of(names));
+    return {found.tokens, finished(found.seen, names)};
+  }
+  EngineMemory memory() const override { return {frozen_.packed_bytes(), frozen_.workspace_bytes()}; }
 
-Tensor VitClassifier::logits(const Tensor& pixels, Taps* taps) {
-  if (!taps && pixels.is_cpu() && pixels.size(2) == info_.input.size && pixels.size(3) == info_.input.size)
-    if (FrozenNetwork* fast = engine()) return fast->logits(pixels);
-  return network_->forward(normalised(pixels, info_.input), taps);
+ private:
+  static std::vector<FrozenVit::Look> looks_of(const std::vector<std::string>& names) {
+    std::vector<FrozenVit::Look> looks;
+    for (const auto& name : names) looks.push_back(vit_tap_from(name)->look);
+    return looks;
+  }
+  std::vector<Tensor> finished(std::vector<Tensor> values, const std::vector<std::string>& names) {
+    const torch::NoGradGuard no_grad;
+    for (size_t i = 0; i < names.size(); ++i)
+      if (vit_tap_from(names[i])->normed) values[i] = norm_(values[i]);
+    return values;
+  }
+
+  torch::nn::LayerNorm norm_;
+  const bool gives_relevance_;
+  FrozenVit frozen_;
+};
+
+}  // namespace
+
+std::unique_ptr<Engine> VitImpl::make_engine(const InputSpec& input, Precision precision) {
+  if (!engine_fits(config, input)) return nullptr;
+  Vit self(std::dynamic_pointer_cast<VitImpl>(shared_from_this()));
+  return std::make_unique<VitEngine>(self, frozen_weights_from(self, input), precision);
 }
 
 }  // namespace aha

@@ -15,7 +15,7 @@
 #include <optional>
 
 #include "aha/base/options.h"
-#include "aha/models/classifier.h"
+#include "aha/models/network_classifier.h"
 #include "aha/nn/patch_embed.h"
 #include "aha/nn/transformer_block.h"
 #include "aha/weights/names.h"
@@ -42,12 +42,18 @@ Fields fields(VitConfig& config);
 // Sizes from the shapes, eps and position rule from the source. heads = width / 64 unless given.
 VitConfig vit_config_from_weights(const CanonicalWeights& weights, int heads = 0);
 
-struct VitImpl : torch::nn::Cloneable<VitImpl> {
+struct VitImpl : torch::nn::Cloneable<VitImpl>, Network {
   explicit VitImpl(VitConfig config) : config(std::move(config)) { reset(); }
   void reset() override;
 
-  // x (B, 3, H, W) normalised -> logits (B, C)
-  Tensor forward(const Tensor& x, Taps* taps = nullptr);
+  torch::nn::Module& module() override { return *this; }
+  const char* family() const override { return "vit"; }
+  nlohmann::json config_json() const override;
+  int classes() const override { return config.classes; }
+  int image_size() const override { return config.image_size; }
+
+  // x (B, 3, H, W) normalised -> logits (B, C); the class token after the final norm, (B, D), without a head
+  Tensor forward(const Tensor& x, Taps* taps = nullptr) override;
 
   // The same in two steps, for callers that leave tokens out: (B, T, D) with positions, then any subset of
   // the tokens that keeps the prefix.
@@ -62,17 +68,27 @@ struct VitImpl : torch::nn::Cloneable<VitImpl> {
   // norm is applied to each.
   std::vector<Tensor> intermediate(const Tensor& x, const std::vector<int>& layers, bool normed);
 
-  int prefix_tokens() const { return 1 + (config.distilled ? 1 : 0) + config.registers; }
-  std::vector<std::string> tap_names() const;
+  Tensor patch_subset_logits(const Tensor& x, const Tensor& patches) override;
+  Tensor read_out(const Tensor& tokens) override { return classify(norm(tokens)); }
+
+  int prefix_tokens() const override { return 1 + (config.distilled ? 1 : 0) + config.registers; }
+  // "patch_embed", "block.N" and what is inside, "block.N.normed" (with the final norm applied), "norm".
+  std::vector<std::string> tap_names() const override;
+  std::vector<std::string> default_levels() const override;
+  Tensor head_weights() const override { return config.classes > 0 ? head->weight : Tensor(); }
+  std::string size_refusal(int side) const override;
+  void load_weights(TensorTable table) override;
+  std::unique_ptr<Engine> make_engine(const InputSpec& input, Precision precision) override;
   // Truncated normal of std 0.02 for every matrix and table, zero biases; the same seed gives the same
   // numbers.
-  void initialise(uint64_t seed);
+  void initialise(uint64_t seed) override;
+  void initialise_from(uint64_t seed, const std::string& start) override;  // "normal", "mimetic"
   // The same, but attention begins as trained transformers have it: tokens look at those with similar content and place
   // (queries . keys near the identity), values lead away from the token's own (proj . values near minus the identity), places
   // are waves. Trockman and Kolter, "Mimetic initialization of self-attention layers", 2023. For small data sets.
   void initialise_mimetic(uint64_t seed);
   // Of the blocks' products while they learn on the CPU (nn/trainable_block.h); nothing = on libtorch.
-  void set_precision(std::optional<Precision> precision);
+  void set_precision(std::optional<Precision> precision) override;
 
   VitConfig config;
   PatchEmbed patch_embed{nullptr};
@@ -94,22 +110,10 @@ TORCH_MODULE(Vit);
 // Filled, frozen, in eval mode.
 Vit vit_from_weights(const CanonicalWeights& weights, const VitConfig& config);
 
-class VitClassifier : public Classifier {
- public:
-  // With a precision, logits without taps run on the fast engine where it fits: for networks whose weights will not change.
-  VitClassifier(Vit network, ClassifierInfo info, std::optional<Precision> engine_precision = std::nullopt);
-  ~VitClassifier() override;
-  Tensor logits(const Tensor& pixels, Taps* taps = nullptr) override;
-  std::vector<std::string> tap_names() const override { return network_->tap_names(); }
-  int prefix_tokens() const override { return network_->prefix_tokens(); }
-  Tensor class_rows() const override { return network_->head->weight; }
-  FrozenNetwork* engine() override;  // made at the first call
-  Vit& network() { return network_; }
+using VitClassifier = NetworkClassifier;
 
- private:
-  Vit network_;
-  std::optional<Precision> engine_precision_;
-  std::unique_ptr<FrozenNetwork> engine_;
-};
+// Blocks that are tapped unless told: 4, 11, 17, 23 of 24 and 2, 5, 8, 11 of 12 (0-based, as the DINO depth
+// heads do), else four evenly spaced ones.
+std::vector<int> default_blocks(int depth);
 
 }  // namespace aha

@@ -6,7 +6,6 @@
 #include "aha/models/chefer.h"
 #include "aha/models/explainer.h"
 #include "aha/models/prior.h"
-#include "aha/models/vit_encoder.h"
 #include "aha/nn/state.h"
 #include "aha/testing/gradient.h"
 
@@ -153,7 +152,11 @@ TEST(Engine, AnEncoderGivesLibtorchsFeatures) {
     EncoderInfo info;
     info.name = "small";
     info.normed = normed;
-    const auto plain = encoder_from_vit(network, info, {0, 1}), fast = encoder_from_vit(network, info, {0, 1}, Precision::kF32);
+    ClassifierInfo sizes;
+    sizes.input.size = 32;
+    const std::vector<std::string> levels = {"block.0", "block.1"};
+    const auto plain = encoder_from_classifier(std::make_shared<NetworkClassifier>(network, sizes), levels, info),
+               fast = encoder_from_classifier(std::make_shared<NetworkClassifier>(network, sizes, Precision::kF32), levels, info);
     const auto expected = plain->features(pixels), found = fast->features(pixels);
     ASSERT_EQ(found.size(), 2u);
     for (size_t k = 0; k < 2; ++k) {

@@ -4,10 +4,9 @@
 #include <gtest/gtest.h>
 #include <torch/nn/functional/upsampling.h>
 
-#include "aha/models/testing.h"
-#include "aha/models/testing_checks.h"
 #include "aha/nn/state.h"
 #include "aha/testing/checks.h"
+#include "aha/testing/tiny_networks.h"
 
 namespace aha {
 namespace {
@@ -15,7 +14,7 @@ namespace {
 using testing_nets::golden_input;
 using testing_nets::golden_table;
 using checks::message_of;
-using testing_nets::tiny_vit;
+using testing_nets::vit_of_8_pixels;
 
 VitConfig config_of(int width, int depth, int patch) {
   VitConfig c;
@@ -186,14 +185,14 @@ TEST(Vit, HasThePublishedNumberOfParametersAsDino) {
 }
 
 TEST(Vit, GradientToThePixelsIsThatOfFiniteDifferences) {
-  auto network = tiny_vit();
+  auto network = vit_of_8_pixels();
   network->to(at::kDouble);
   testing_nets::expect_gradient([&](const Tensor& x) { return network->forward(x).select(1, 2).sum(); },
                                 golden_input({1, 3, 8, 8}).to(at::kDouble));
 }
 
 TEST(Vit, ABatchGivesWhatOneByOneGives) {
-  auto network = tiny_vit();
+  auto network = vit_of_8_pixels();
   const auto x = golden_input({3, 3, 8, 8});
   const auto together = network->forward(x);
   for (int b = 0; b < 3; ++b) {
@@ -204,7 +203,7 @@ TEST(Vit, ABatchGivesWhatOneByOneGives) {
 }
 
 TEST(Vit, TapsShowTheForwardAndTheirGradients) {
-  auto network = tiny_vit();
+  auto network = vit_of_8_pixels();
   Taps taps(network->tap_names());
   const auto x = golden_input({2, 3, 8, 8}).requires_grad_();
   const auto logits = network->forward(x, &taps);
@@ -221,7 +220,7 @@ TEST(Vit, TapsShowTheForwardAndTheirGradients) {
 }
 
 TEST(Vit, AnUnknownTapListsTheAvailableOnes) {
-  auto network = tiny_vit();
+  auto network = vit_of_8_pixels();
   Taps taps({"block.7"});
   const auto message = message_of([&] { network->forward(golden_input({1, 3, 8, 8}), &taps); });
   EXPECT_THAT(message, testing::HasSubstr("block.7"));
@@ -230,7 +229,7 @@ TEST(Vit, AnUnknownTapListsTheAvailableOnes) {
 }
 
 TEST(Vit, RunsOnAPartOfItsTokens) {
-  auto network = tiny_vit();
+  auto network = vit_of_8_pixels();
   const auto tokens = network->embed(golden_input({1, 3, 8, 8}));
   EXPECT_TRUE(network->forward_tokens(tokens).equal(network->forward(golden_input({1, 3, 8, 8}))));
   const auto some = tokens.index_select(1, torch::tensor({0, 2, 4}));
@@ -238,7 +237,7 @@ TEST(Vit, RunsOnAPartOfItsTokens) {
 }
 
 TEST(Vit, TheLastIntermediateIsTheOutput) {
-  auto network = tiny_vit();
+  auto network = vit_of_8_pixels();
   const auto x = golden_input({2, 3, 8, 12});
   const auto map = network->intermediate(x, {1}, true)[0];
   EXPECT_TRUE(map.flatten(2).transpose(1, 2).equal(network->tokens(x).slice(1, 1)));
@@ -248,7 +247,7 @@ TEST(Vit, TheLastIntermediateIsTheOutput) {
 // The rules of spec section 1.6, from (1, D, 4, 4) to 6 x 6, against torch's public interpolate.
 TEST(Vit, MovesPositionsToOtherSizesByTheRuleOfTheSource) {
   namespace F = torch::nn::functional;
-  auto config = tiny_vit()->config;
+  auto config = vit_of_8_pixels()->config;
   config.image_size = 16;
   for (const std::string rule : {"align_corners", "antialias", "plain", "scale_offset"}) {
     config.position_rule = rule;
@@ -276,7 +275,7 @@ TEST(Vit, MovesPositionsToOtherSizesByTheRuleOfTheSource) {
 }
 
 TEST(Vit, DistilledAveragesItsTwoHeads) {
-  auto config = tiny_vit()->config;
+  auto config = vit_of_8_pixels()->config;
   config.distilled = true;
   Vit network(config);
   network->initialise(5);
@@ -295,7 +294,7 @@ TEST(Vit, RefusesWeightsThatDoNotFitAndSaysWhich) {
 }
 
 TEST(Vit, StoredPeriodsWinUnlessTheFormulaIsAskedFor) {
-  VitConfig config = tiny_vit()->config;
+  VitConfig config = vit_of_8_pixels()->config;
   config.rope = true;
   config.width = 16;
   Vit network(config);
@@ -331,12 +330,33 @@ TEST(Vit, MimeticAttentionBeginsLocal) {
 
 TEST(Vit, TheSameSeedGivesTheSameStart) {
   const auto start = [](uint64_t seed) {
-    Vit network(tiny_vit()->config);
+    Vit network(vit_of_8_pixels()->config);
     network->initialise(seed);
     return network->forward(golden_input({1, 3, 8, 8}));
   };
   EXPECT_TRUE(start(7).equal(start(7)));
   EXPECT_FALSE(start(7).equal(start(8)));
+}
+
+TEST(Vit, LeavesPatchesOut) {
+  ClassifierInfo info;
+  info.name = "tiny";
+  info.input.size = 8;
+  NetworkClassifier target(vit_of_8_pixels(), info);
+  const Tensor pixels = torch::rand({2, 3, 8, 8}), all = torch::tensor({{0, 1, 2, 3}, {3, 1, 0, 2}});
+  EXPECT_LT((target.patch_subset_logits(pixels, all) - target.logits(pixels)).abs().max().item<double>(), 1e-4);
+  const Tensor some = torch::tensor({{0, 2}, {1, 3}}), logits = target.patch_subset_logits(pixels, some);
+  EXPECT_GT((logits - target.logits(pixels)).abs().max().item<double>(), 1e-3);
+  // What is left out does not matter.
+  Tensor changed = pixels.clone();
+  changed[0].slice(2, 4).fill_(0.3);  // patches 1 and 3
+  changed[1].slice(2, 0, 4).fill_(0.3);
+  EXPECT_TRUE(target.patch_subset_logits(changed, some).equal(logits));
+  Taps taps({"block.1"});
+  target.logits(pixels, &taps);
+  EXPECT_LT((target.read_out(taps.at("block.1")) - target.logits(pixels)).abs().max().item<double>(), 1e-5);
+  NetworkClassifier convnext(testing_nets::convnext_of_two_blocks(), info);
+  EXPECT_THAT(message_of([&] { convnext.patch_subset_logits(pixels, some); }), testing::HasSubstr("expected a vision transformer"));
 }
 
 }  // namespace

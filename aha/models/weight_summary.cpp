@@ -1,7 +1,7 @@
 #include "aha/models/weight_summary.h"
 
 #include "aha/base/error.h"
-#include "aha/models/catalog.h"
+#include "aha/models/family.h"
 
 namespace aha {
 
@@ -16,7 +16,7 @@ WeightSummary summarise_weights(const std::string& path) {
     summary.values += view.numel();
   }
   try {
-    const auto weights = canonical_from_any(table);
+    const auto weights = canonical_weights(table);
     summary.family = weights.family;
     summary.source = weights.source;
     for (const auto& [name, view] : weights.table.tensors)
@@ -27,15 +27,10 @@ WeightSummary summarise_weights(const std::string& path) {
       return summary;
     }
     summary.architecture = architecture->name;
-    int image_size = 224;
-    if (std::holds_alternative<VitConfig>(architecture->config)) {
-      const auto config = vit_config_from_weights(weights, std::get<VitConfig>(architecture->config).heads);
-      summary.classes = config.classes;
-      if (architecture->kind == "classifier") image_size = config.image_size;
-    } else {
-      summary.classes = convnext_config_from_weights(weights).classes;
-      image_size = std::get<ConvNextConfig>(architecture->config).image_size;
-    }
+    std::string why;
+    const auto config = config_as(*architecture, weights, why);
+    summary.classes = config.at("classes");
+    const int image_size = architecture->kind == "classifier" ? config.at("image_size").get<int>() : 224;
     summary.input = default_input(*architecture, weights.source, image_size);
   } catch (const Error& error) {
     summary.remark = error.what();

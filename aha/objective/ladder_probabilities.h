@@ -7,8 +7,7 @@
 // p[b,s] depends on keep[b,s,:] alone, so the whole Jacobian is one row of K numbers a perturbed image. It is computed in the forward, a few images at a time, and the
 // backward is one multiplication: memory does not grow with S, and no graph of the target outlives its piece of work.
 //
-// A target that offers the fast engine (Classifier::engine) never sees the perturbed images; any other one goes through autograd. Both give p and its derivative to
-// float32 accuracy. Cost: B * 2S forwards and as many backwards.
+// Classifier::perturbed_probabilities computes both: on the fast engine, which never makes the perturbed images, or through autograd. Cost: B * 2S forwards and as many backwards.
 #pragma once
 
 #include "aha/models/classifier.h"

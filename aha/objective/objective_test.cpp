@@ -8,7 +8,7 @@
 #include "aha/base/parallel.h"
 #include "aha/base/stats.h"
 #include "aha/objective/ladder_probabilities.h"
-#include "aha/objective/one_thread_each.h"
+#include "aha/tensor/one_thread_each.h"
 #include "aha/objective/refine.h"
 #include "aha/objective/terms.h"
 #include "aha/testing/close.h"

@@ -12,9 +12,8 @@
 #include "aha/data/augment.h"
 #include "aha/metrics/map_score.h"
 #include "aha/models/prior.h"
-#include "aha/models/vit_encoder.h"
 #include "aha/nn/state.h"
-#include "aha/objective/one_thread_each.h"
+#include "aha/tensor/one_thread_each.h"
 #include "aha/objective/refine.h"
 #include "aha/train/random_view.h"
 
@@ -282,20 +281,6 @@ void check_data(const Dataset& data, const Classifier& target, const ExplainerTr
                         target.info().name, target.info().classes - 1);
 }
 
-// Taps of the usual depths: four blocks of a transformer, the stages of a ConvNet.
-std::vector<std::string> usual_levels(const Classifier& target) {
-  std::vector<std::string> stages;
-  int depth = 0;
-  for (const auto& name : target.tap_names()) {
-    if (name == fmt::format("block.{}", depth)) ++depth;
-    if (name == fmt::format("stage.{}", stages.size())) stages.push_back(name);
-  }
-  if (depth == 0) return stages;
-  std::vector<std::string> levels;
-  for (const int block : default_blocks(depth)) levels.push_back(fmt::format("block.{}", block));
-  return levels;
-}
-
 }  // namespace
 
 Fields fields(ExplainerShape& s) {
@@ -319,13 +304,13 @@ std::unique_ptr<Explainer> make_explainer(Classifier& target, const ExplainerSha
   const bool own = shape.encoder == "target";
   std::shared_ptr<Encoder> encoder;
   if (own) {
-    const auto levels = shape.levels.empty() ? usual_levels(target) : shape.levels;
+    const auto levels = shape.levels.empty() ? target.default_levels() : shape.levels;
     if (levels.empty())
       throw input_error("--encoder target: {} ({}) shows no blocks or stages; expected --levels among its taps ({}) or another --encoder", info.name,
                         info.architecture, list_some(target.tap_names()));
     encoder = encoder_from_target(target, levels);
   } else {
-    encoder = load_encoder(shape.encoder, {.levels = shape.levels, .normed = true}, context);
+    encoder = load_encoder(shape.encoder, {.levels = shape.levels, .normed = true, .input_size = info.input.size}, context);
   }
 
   const auto maps = encoder->features(torch::zeros({1, 3, info.input.size, info.input.size}).to(torch_device(context)));
@@ -347,7 +332,7 @@ std::unique_ptr<Explainer> make_explainer(Classifier& target, const ExplainerSha
   o.channels = chosen(shape.channels, small ? 32 : 64);
   o.top = chosen(shape.top, small ? 16 : 64);
   o.head = chosen(shape.head, small ? 16 : 32);
-  const Tensor rows = target.class_rows();
+  const Tensor rows = target.head_weights();
   const bool from_rows = shape.embedding == 0 && rows.defined();
   o.embedding = from_rows ? static_cast<int>(rows.size(1)) : chosen(shape.embedding, small ? 32 : 64);
   o.classes = info.classes;

@@ -9,7 +9,7 @@
 
 #include "aha/base/context.h"
 #include "aha/data/dataset.h"
-#include "aha/models/catalog.h"
+#include "aha/models/explainer_catalog.h"
 #include "aha/objective/step.h"
 #include "aha/train/trainer.h"
 

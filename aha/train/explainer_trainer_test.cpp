@@ -12,11 +12,13 @@
 #include "aha/base/files.h"
 #include "aha/base/parallel.h"
 #include "aha/base/stats.h"
-#include "aha/models/testing.h"
+#include "aha/models/resnet.h"
+#include "aha/nn/state.h"
 #include "aha/objective/refine.h"
 #include "aha/testing/checks.h"
 #include "aha/testing/toy_classifiers.h"
 #include "aha/weights/safetensors.h"
+#include "aha/testing/tiny_networks.h"
 
 namespace aha {
 namespace {
@@ -267,13 +269,36 @@ TEST(ExplainerTrainer, ScalesShapeThePyramid) {
   EXPECT_THROW(make_explainer(target, shape, quiet()), Error);
 }
 
+TEST(ExplainerTrainer, LearnsOnTheStagesOfAResNet) {
+  ResNetConfig config;
+  config.image_size = 16, config.stem_kernel = 3, config.depths = {1, 1}, config.widths = {8, 16}, config.classes = 3;
+  ResNet network(config);
+  network->initialise(1);
+  freeze(*network);
+  ClassifierInfo info;
+  info.name = info.architecture = "resnet";
+  info.input.size = 16;
+  NetworkClassifier target(network, info, Precision::kF32);
+  ExplainerShape shape;
+  shape.channels = shape.top = shape.head = 8;
+  const auto explainer = make_explainer(target, shape, quiet());
+  EXPECT_EQ(explainer->encoder().info().levels, (std::vector<std::string>{"stage.0", "stage.1"}));
+  const auto data = checks::noise_pictures(24, 16, 3);
+  auto options = quick_options(fresh_path("explainer_resnet"));
+  options.train.max_steps = 2;
+  options.objective.steps = 2, options.objective.grid_low = 2, options.objective.grid_high = 4;
+  WorkerGroup alone;
+  const auto report = train_explainer(target, *explainer, data, options, {}, alone, quiet());
+  EXPECT_EQ(report.train.steps, 2);
+}
+
 // The promise of objective/refine.h on a real network.
 TEST(Refine, GivesTheSameMapAloneInABatchAndForAnyNumberOfThreads) {
   ClassifierInfo info;
   info.name = info.architecture = "convnext";
   info.classes = 3;
   info.input.size = 16;
-  ConvNextClassifier target(testing_nets::tiny_convnext(), info);
+  ConvNextClassifier target(testing_nets::convnext_of_two_blocks(), info);
   ExplainerShape shape;
   shape.channels = shape.top = shape.head = 8;
   const auto explainer = make_explainer(target, shape, {});

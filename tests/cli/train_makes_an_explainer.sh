@@ -67,10 +67,10 @@ grep -q "another explainer" err || fail "expected another weight of the prior to
 # Wrong pairings say what was expected and found.
 refuses "found $FIXTURES/fewer" explain --target "$FIXTURES/fewer" --explainer whole "$FIXTURES/good/a.png"
 expect 0 train $common --max-steps 2 --encoder "$FIXTURES/fewer" --out independent
-expect 0 explain --target "$FIXTURES/tiny" --explainer independent "$FIXTURES/good/a.png"
-refuses "expected an explainer of" train --target "$FIXTURES/fewer" --data cifar10:sample --limit 24 --from independent --out never
-refuses "5 classes" explain --target "$FIXTURES/fewer" --explainer independent "$FIXTURES/good/a.png"
-refuses "32" explain --target "$FIXTURES/larger" --explainer independent "$FIXTURES/good/a.png"
+expect 0 explain --target "$FIXTURES/tiny" --explainer independent --encoder "$FIXTURES/fewer" "$FIXTURES/good/a.png"
+refuses "expected an explainer of" train --target "$FIXTURES/fewer" --data cifar10:sample --limit 24 --from independent --encoder "$FIXTURES/fewer" --out never
+refuses "5 classes" explain --target "$FIXTURES/fewer" --explainer independent --encoder "$FIXTURES/fewer" "$FIXTURES/good/a.png"
+refuses "32" explain --target "$FIXTURES/larger" --explainer independent --encoder "$FIXTURES/fewer" "$FIXTURES/good/a.png"
 refuses "expected" explain --target "$FIXTURES/tiny" --explainer "$FIXTURES/tiny" "$FIXTURES/good/a.png"
 refuses "with attention" train --target cifar10-convnext --data cifar10:sample --limit 24 --prior chefer --out never
 refuses "block." train $common --levels stage.0 --out never

@@ -1,9 +1,9 @@
-"""Our ViT and ConvNeXt against torchvision's, with random weights that are not degenerate.
+"""Our ViT, ConvNeXt and ResNet against torchvision's, with random weights that are not degenerate.
 
 usage: models_parity.py MODELS_PROBE
 
 Logits agree within 1e-4 and input gradients within 1e-3 (largest difference over largest value). The same weights renamed to the names of timm and of
-Hugging Face do too: timm's give the very same logits; Hugging Face's are held against torchvision's network with Hugging Face's LayerNorm epsilon. Exits 77 (skipped) where torch or torchvision is not installed.
+Hugging Face do too: timm's give the very same logits; Hugging Face's are held against torchvision's network with Hugging Face's LayerNorm epsilon. ResNet has the same names in torchvision and timm. Exits 77 (skipped) where torch or torchvision is not installed.
 """
 import os
 import re
@@ -33,6 +33,12 @@ def randomise(model, seed):
             else:
                 fan_in = parameter[0].numel() if parameter.dim() > 1 else 1
                 parameter.copy_(noise * (0.02 if "pos" in name or "token" in name else fan_in ** -0.5))
+        for name, buffer in model.named_buffers():
+            noise = torch.randn(buffer.shape, generator=generator)
+            if name.endswith("running_mean"):
+                buffer.copy_(0.1 * noise)
+            elif name.endswith("running_var"):
+                buffer.copy_(1 + 0.5 * noise.abs())
 
 
 def timm_vit(name):
@@ -122,19 +128,19 @@ def relative(found, expected):
 def main(probe):
     torch.set_num_threads(max(1, len(os.sched_getaffinity(0))))
     failures = 0
-    for architecture, batch in [("vit_b_16", 2), ("vit_b_32", 3), ("convnext_small", 2)]:
+    for architecture, batch in [("vit_b_16", 2), ("vit_b_32", 3), ("convnext_small", 2), ("resnet18", 2), ("resnet50", 2)]:
         with tempfile.TemporaryDirectory() as folder:
             model = getattr(torchvision.models, architecture)(weights=None).eval()
             randomise(model, 1)
             x = torch.randn(batch, 3, 224, 224, generator=torch.Generator().manual_seed(2), requires_grad=True)
             numpy.save(f"{folder}/x.npy", x.detach().numpy())
             state = model.state_dict()
-            vit = architecture.startswith("vit")
-            files = {
-                "torchvision": state,
-                "timm": {timm_vit(k): v for k, v in state.items()} if vit else convnext(state, "timm"),
-                "huggingface": huggingface_vit(state) if vit else convnext(state, "huggingface"),
-            }
+            if architecture.startswith("vit"):
+                files = {"torchvision": state, "timm": {timm_vit(k): v for k, v in state.items()}, "huggingface": huggingface_vit(state)}
+            elif architecture.startswith("convnext"):
+                files = {"torchvision": state, "timm": convnext(state, "timm"), "huggingface": convnext(state, "huggingface")}
+            else:
+                files = {"torchvision": state}
             first = None
             for source, renamed in files.items():
                 if source == "huggingface":
