@@ -6,7 +6,7 @@
 
 #include "aha/app/explain.h"
 #include "aha/base/startup.h"
-#include "aha/models/explainer_catalog.h"
+#include "aha/explainer/explainer_catalog.h"
 
 int main(int argc, char** argv) try {
   aha::prepare_process(argv);

@@ -10,7 +10,7 @@
 
 #include "aha/base/startup.h"
 #include "aha/methods/catalog.h"
-#include "aha/models/network_classifier.h"
+#include "aha/networks/network_classifier.h"
 #include "aha/nn/linear.h"
 #include "aha/nn/state.h"
 

@@ -4,7 +4,7 @@
 #include "aha/base/files.h"
 #include "aha/base/startup.h"
 #include "aha/image/png.h"
-#include "aha/models/catalog.h"
+#include "aha/networks/catalog.h"
 #include "aha/train/explainer_trainer.h"
 
 int main(int argc, char** argv) {

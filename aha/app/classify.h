@@ -7,7 +7,7 @@
 
 #include "aha/base/context.h"
 #include "aha/data/dataset.h"
-#include "aha/models/classifier.h"
+#include "aha/networks/classifier.h"
 
 namespace aha {
 

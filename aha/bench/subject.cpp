@@ -1,7 +1,7 @@
 #include "aha/bench/subject.h"
 
-#include "aha/models/explainer_catalog.h"
-#include "aha/models/network_classifier.h"
+#include "aha/explainer/explainer_catalog.h"
+#include "aha/networks/network_classifier.h"
 #include "aha/nn/state.h"
 
 namespace aha {

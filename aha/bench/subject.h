@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "aha/models/classifier.h"
+#include "aha/networks/classifier.h"
 
 namespace aha {
 

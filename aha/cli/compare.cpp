@@ -8,7 +8,7 @@
 #include "aha/cli/target_options.h"
 #include "aha/data/dataset.h"
 #include "aha/image/png.h"
-#include "aha/models/catalog.h"
+#include "aha/networks/catalog.h"
 
 namespace aha {
 namespace {

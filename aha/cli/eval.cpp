@@ -3,7 +3,7 @@
 #include "aha/cli/target_options.h"
 #include "aha/evaluate/report.h"
 #include "aha/evaluate/table.h"
-#include "aha/models/catalog.h"
+#include "aha/networks/catalog.h"
 
 namespace aha {
 namespace {

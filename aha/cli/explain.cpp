@@ -5,7 +5,7 @@
 #include "aha/cli/command.h"
 #include "aha/cli/target_options.h"
 #include "aha/data/dataset.h"
-#include "aha/models/catalog.h"
+#include "aha/networks/catalog.h"
 
 namespace aha {
 namespace {

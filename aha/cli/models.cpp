@@ -3,7 +3,7 @@
 #include "aha/evaluate/protocol.h"
 #include "aha/methods/catalog.h"
 #include "aha/metrics/catalog.h"
-#include "aha/models/catalog.h"
+#include "aha/networks/catalog.h"
 
 namespace aha {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "aha/base/context.h"
 #include "aha/base/options.h"
-#include "aha/models/explainer_catalog.h"
-#include "aha/models/classifier.h"
+#include "aha/explainer/explainer_catalog.h"
+#include "aha/networks/classifier.h"
 
 namespace aha {
 

@@ -4,7 +4,7 @@
 #include "aha/base/parallel.h"
 #include "aha/cli/command.h"
 #include "aha/cli/target_options.h"
-#include "aha/models/catalog.h"
+#include "aha/networks/catalog.h"
 
 namespace aha {
 namespace {

@@ -13,7 +13,7 @@
 #include "aha/image/npy.h"
 #include "aha/image/png.h"
 #include "aha/methods/catalog.h"
-#include "aha/models/explainer_catalog.h"
+#include "aha/explainer/explainer_catalog.h"
 #include "aha/perturb/reference.h"
 #include "aha/tensor/tensor.h"
 

@@ -6,7 +6,7 @@
 #include "aha/base/rng.h"
 #include "aha/methods/map_shape.h"
 #include "aha/methods/records.h"
-#include "aha/models/target_gradient.h"
+#include "aha/attribution/target_gradient.h"
 
 namespace aha {
 namespace {

@@ -2,7 +2,7 @@
 // block after block. One forward and one backward; the bar on real ViTs.
 #include "aha/methods/map_shape.h"
 #include "aha/methods/records.h"
-#include "aha/models/chefer.h"
+#include "aha/attribution/chefer.h"
 
 namespace aha {
 namespace {

@@ -3,13 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "aha/base/error.h"
-#include "aha/models/attention_maps.h"
+#include "aha/attribution/attention_maps.h"
 #include "aha/methods/cam_maps.h"
 #include "aha/methods/catalog.h"
 #include "aha/methods/map_shape.h"
 #include "aha/methods/path_integral.h"
 #include "aha/methods/rise.h"
-#include "aha/models/target_gradient.h"
+#include "aha/attribution/target_gradient.h"
 #include "aha/metrics/catalog.h"
 #include "aha/testing/tiny_targets.h"
 

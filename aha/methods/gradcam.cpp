@@ -6,11 +6,11 @@
 // the last attention times its gradient, patch by patch. form=pooled: the same with the gradient averaged
 // over the patches of a head first, which is nearer to the original idea.
 #include "aha/base/error.h"
-#include "aha/models/attention_maps.h"
+#include "aha/attribution/attention_maps.h"
 #include "aha/methods/cam_maps.h"
 #include "aha/methods/map_shape.h"
 #include "aha/methods/records.h"
-#include "aha/models/target_gradient.h"
+#include "aha/attribution/target_gradient.h"
 
 namespace aha {
 namespace {

@@ -7,7 +7,7 @@
 #include "aha/base/parallel.h"
 #include "aha/base/rng.h"
 #include "aha/methods/records.h"
-#include "aha/models/target_gradient.h"
+#include "aha/attribution/target_gradient.h"
 
 namespace aha {
 namespace {

@@ -5,11 +5,11 @@
 // gradient by the last block's attention, averaged along the path from the mean colour; relu, mean over
 // heads, class row. No factor of the input.
 #include "aha/base/error.h"
-#include "aha/models/attention_maps.h"
+#include "aha/attribution/attention_maps.h"
 #include "aha/methods/map_shape.h"
 #include "aha/methods/path_integral.h"
 #include "aha/methods/records.h"
-#include "aha/models/target_gradient.h"
+#include "aha/attribution/target_gradient.h"
 
 namespace aha {
 namespace {

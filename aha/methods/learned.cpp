@@ -2,7 +2,7 @@
 #include "aha/base/error.h"
 #include "aha/base/log.h"
 #include "aha/methods/records.h"
-#include "aha/models/explainer_catalog.h"
+#include "aha/explainer/explainer_catalog.h"
 #include "aha/objective/refine.h"
 
 namespace aha {

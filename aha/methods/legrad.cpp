@@ -3,10 +3,10 @@
 // y_l = head(norm(pool(tokens after block l)))_t, q_l = d y_l / d A_l, e_l = relu(q_l) averaged over heads
 // and queries; the map is the sum of e_l over the last `layers` blocks.
 #include "aha/base/error.h"
-#include "aha/models/attention_maps.h"
+#include "aha/attribution/attention_maps.h"
 #include "aha/methods/map_shape.h"
 #include "aha/methods/records.h"
-#include "aha/models/target_gradient.h"
+#include "aha/attribution/target_gradient.h"
 
 namespace aha {
 namespace {

@@ -16,7 +16,7 @@
 
 #include "aha/base/context.h"
 #include "aha/base/options.h"
-#include "aha/models/classifier.h"
+#include "aha/networks/classifier.h"
 #include "aha/tensor/tensor.h"
 
 namespace aha {

@@ -4,7 +4,7 @@
 #include "aha/base/error.h"
 #include "aha/methods/catalog.h"
 #include "aha/methods/map_shape.h"
-#include "aha/models/explainer_catalog.h"
+#include "aha/explainer/explainer_catalog.h"
 #include "aha/testing/tiny_targets.h"
 
 namespace aha {

@@ -3,7 +3,7 @@
 #include "aha/methods/rise.h"
 
 #include "aha/methods/records.h"
-#include "aha/models/target_gradient.h"
+#include "aha/attribution/target_gradient.h"
 
 namespace aha {
 namespace {

@@ -1,10 +1,10 @@
 // rollout: attention multiplied through the blocks, half of each block being its skip connection. It does not
 // depend on the class.
 #include "aha/base/error.h"
-#include "aha/models/attention_maps.h"
+#include "aha/attribution/attention_maps.h"
 #include "aha/methods/map_shape.h"
 #include "aha/methods/records.h"
-#include "aha/models/target_gradient.h"
+#include "aha/attribution/target_gradient.h"
 
 namespace aha {
 namespace {

@@ -51,7 +51,7 @@ TEST(GeluOf, EqualsLibtorchsInAnyMemoryOrderAndNumberOfThreads) {
     for (const int threads : {1, 3}) {
       set_threads(threads);
       const Tensor seen = torch::randn_like(x);
-      // float64: libtorch 1.13 loses this gradient where strides differ (models/dpt.cpp).
+      // float64: libtorch 1.13 loses this gradient where strides differ (explainer/dpt.cpp).
       const Outcome expected = outcome_of(x.to(torch::kFloat64), seen, [](const Tensor& in) { return torch::gelu(in); });
       const Outcome found = outcome_of(x, seen, gelu_of);
       EXPECT_LT(checks::relative(found.out, expected.out.to(torch::kFloat32)), 1e-6);

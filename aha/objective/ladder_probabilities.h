@@ -10,7 +10,7 @@
 // Classifier::perturbed_probabilities computes both: on the fast engine, which never makes the perturbed images, or through autograd. Cost: B * 2S forwards and as many backwards.
 #pragma once
 
-#include "aha/models/classifier.h"
+#include "aha/networks/classifier.h"
 
 namespace aha {
 

@@ -5,7 +5,7 @@
 // An image gets the same map alone, in any batch and with any number of threads, bit for bit. Cost a step: grids * references * 2 S forwards and backwards of the target.
 #pragma once
 
-#include "aha/models/explainer.h"
+#include "aha/explainer/explainer.h"
 #include "aha/objective/step.h"
 
 namespace aha {

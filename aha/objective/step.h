@@ -9,7 +9,7 @@
 #pragma once
 
 #include "aha/base/options.h"
-#include "aha/models/classifier.h"
+#include "aha/networks/classifier.h"
 #include "aha/perturb/reference.h"
 #include "aha/perturb/region_grid.h"
 #include "aha/ranking/soft_sort.h"

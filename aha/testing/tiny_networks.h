@@ -10,8 +10,8 @@
 #include <map>
 #include <string>
 
-#include "aha/models/convnext.h"
-#include "aha/models/vit.h"
+#include "aha/networks/convnext.h"
+#include "aha/networks/vit.h"
 #include "aha/nn/state.h"
 
 namespace aha::testing_nets {

@@ -4,8 +4,8 @@
 
 #include "aha/tensor/torch.h"
 
-#include "aha/models/convnext.h"
-#include "aha/models/vit.h"
+#include "aha/networks/convnext.h"
+#include "aha/networks/vit.h"
 
 namespace aha::checks {
 

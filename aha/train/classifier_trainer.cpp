@@ -12,7 +12,7 @@
 #include "aha/base/parallel.h"
 #include "aha/base/rng.h"
 #include "aha/data/dataset.h"
-#include "aha/models/catalog.h"
+#include "aha/networks/catalog.h"
 #include "aha/nn/state.h"
 
 namespace aha {

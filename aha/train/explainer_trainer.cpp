@@ -11,7 +11,7 @@
 #include "aha/base/rng.h"
 #include "aha/data/augment.h"
 #include "aha/metrics/map_score.h"
-#include "aha/models/prior.h"
+#include "aha/explainer/prior.h"
 #include "aha/nn/state.h"
 #include "aha/tensor/one_thread_each.h"
 #include "aha/objective/refine.h"

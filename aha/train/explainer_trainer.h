@@ -9,7 +9,7 @@
 
 #include "aha/base/context.h"
 #include "aha/data/dataset.h"
-#include "aha/models/explainer_catalog.h"
+#include "aha/explainer/explainer_catalog.h"
 #include "aha/objective/step.h"
 #include "aha/train/trainer.h"
 
@@ -18,13 +18,13 @@ namespace aha {
 struct ExplainerShape {
   std::string encoder = "target";    // "target" (its own activations), or a model spec (dinov3_vitl16:FILE, a directory)
   std::vector<std::string> levels;   // taps, finest first, a level may join several with '+'; empty = four usual ones of this depth
-  std::vector<int> scales;           // of the levels (models/dpt.h); empty = by the size of the pictures
+  std::vector<int> scales;           // of the levels (explainer/dpt.h); empty = by the size of the pictures
   int channels = 0, top = 0, head = 0;  // of the decoder; 0 = by the size of the pictures
   int embedding = 0;                 // width of the class embedding; 0 = the target's own rows where they are known
-  bool lens = true;                  // token times class as a channel of each level (models/dpt.h)
+  bool lens = true;                  // token times class as a channel of each level (explainer/dpt.h)
   std::string output = "none";       // activation of the map; none = unbounded, which the soft order needs to become sharp
   std::string padding = "replicate"; // zeros leave a dim rim
-  std::string prior = "none";        // a map of the target's own to begin from (models/prior.h), for few pictures
+  std::string prior = "none";        // a map of the target's own to begin from (explainer/prior.h), for few pictures
   double prior_weight = 25;
 };
 Fields fields(ExplainerShape& shape);

@@ -12,7 +12,7 @@
 #include "aha/base/files.h"
 #include "aha/base/parallel.h"
 #include "aha/base/stats.h"
-#include "aha/models/resnet.h"
+#include "aha/networks/resnet.h"
 #include "aha/nn/state.h"
 #include "aha/objective/refine.h"
 #include "aha/testing/checks.h"

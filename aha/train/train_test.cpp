@@ -16,7 +16,7 @@
 #include "aha/base/error.h"
 #include "aha/base/files.h"
 #include "aha/data/dataset.h"
-#include "aha/models/catalog.h"
+#include "aha/networks/catalog.h"
 #include "aha/testing/checks.h"
 #include "aha/train/checkpoint.h"
 #include "aha/train/classifier_trainer.h"

@@ -6,8 +6,8 @@
 #include "aha/base/rng.h"
 #include "aha/base/startup.h"
 #include "aha/image/png.h"
-#include "aha/models/catalog.h"
-#include "aha/models/vit.h"
+#include "aha/networks/catalog.h"
+#include "aha/networks/vit.h"
 #include "aha/nn/state.h"
 #include "aha/weights/safetensors.h"
 

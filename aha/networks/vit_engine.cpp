@@ -1,0 +1,66 @@
+#include "aha/networks/vit_engine.h"
+
+namespace aha {
+
+bool engine_fits(const VitConfig& c, const InputSpec& input) {
+  return !c.swiglu && c.depth >= 2 && c.width % 32 == 0 && c.width / c.heads % 32 == 0 &&
+         input.size % c.patch == 0;
+}
+
+FrozenVitWeights frozen_weights_from(Vit& network, const InputSpec& input) {
+  const torch::NoGradGuard no_grad;
+  FrozenVitWeights w;
+  w.height = w.width = input.size;
+  w.patch = network->config.patch;
+  w.heads = network->config.heads;
+  w.class_tokens = network->config.distilled ? 2 : 1;
+  w.eps = network->config.eps;
+  w.mean = input.mean;
+  w.std = input.std;
+  w.patch_weight = network->patch_embed->proj->weight.flatten(1);  // (D, 3 P P)
+  // A black input embeds to the patch bias plus the positions: tokens as they are before any picture.
+  const Tensor empty = network->embed(torch::zeros({1, 3, w.height, w.width}, w.patch_weight.options()))[0];  // (T, D)
+  const int64_t prefix = network->prefix_tokens();
+  w.prefix = empty.slice(0, 0, prefix);
+  w.positions = empty.slice(0, prefix);
+  w.patch_bias = torch::zeros({network->config.width});
+  if (network->config.rope) {
+    const RopeTable table = network->rope(w.height / w.patch, w.width / w.patch);
+    w.rope_cos = table.cos;
+    w.rope_sin = table.sin;
+  }
+  for (size_t i = 0; i < network->blocks->size(); ++i) {
+    auto& b = *network->blocks[i]->as<TransformerBlock>();
+    FrozenVitWeights::Block block;
+    block.norm1_weight = b.norm1->weight;
+    block.norm1_bias = b.norm1->bias;
+    block.qkv_weight = b.attn->qkv->weight;
+    block.qkv_bias = b.attn->qkv->bias;
+    block.proj_weight = b.attn->proj->weight;
+    block.proj_bias = b.attn->proj->bias;
+    block.norm2_weight = b.norm2->weight;
+    block.norm2_bias = b.norm2->bias;
+    block.fc1_weight = b.mlp->fc1->weight;
+    block.fc1_bias = b.mlp->fc1->bias;
+    block.fc2_weight = b.mlp->fc2->weight;
+    block.fc2_bias = b.mlp->fc2->bias;
+    if (network->config.layer_scale) {
+      block.scale1 = b.ls1->gamma;
+      block.scale2 = b.ls2->gamma;
+    }
+    w.blocks.push_back(std::move(block));
+  }
+  w.norm_weight = network->norm->weight;
+  w.norm_bias = network->norm->bias;
+  if (network->config.classes > 0) {
+    w.head_weight.push_back(network->head->weight);
+    w.head_bias.push_back(network->head->bias);
+    if (network->config.distilled) {
+      w.head_weight.push_back(network->head_dist->weight);
+      w.head_bias.push_back(network->head_dist->bias);
+    }
+  }
+  return w;
+}
+
+}  // namespace aha
