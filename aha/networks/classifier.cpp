@@ -7,29 +7,34 @@
 namespace aha {
 namespace {
 
-// (B, N, C) -> (B, C, g, g)
-Tensor map_from_tokens(const Tensor& tokens, const std::string& name) {
+// (B, N, C) -> (B, C, h, w) with the aspect h / w of the image
+Tensor map_from_tokens(const Tensor& tokens, const std::string& name, double aspect) {
   const auto N = tokens.size(1);
-  const auto side = static_cast<int64_t>(std::llround(std::sqrt(static_cast<double>(N))));
-  if (side * side != N) throw input_error("tap {}: expected a square grid of patches, found {}", name, N);
-  return tokens.transpose(1, 2).unflatten(2, {side, side});
+  const auto h = std::max<int64_t>(1, std::llround(std::sqrt(static_cast<double>(N) * aspect)));
+  if (N % h != 0 || std::abs(static_cast<double>(h * h) / static_cast<double>(N) - aspect) > 0.5 * aspect)
+    throw input_error("tap {}: expected a grid of patches of aspect {}, found {} patches", name, aspect, N);
+  return tokens.transpose(1, 2).unflatten(2, {h, N / h});
 }
 
-Tensor map_from_tap(const Tensor& tap, const std::string& name, int prefix) {
+Tensor map_from_tap(const Tensor& tap, const std::string& name, int prefix, double aspect) {
   if (name.ends_with(".attention")) {
     const auto T = tap.size(3);
-    return map_from_tokens(tap.select(2, 0).slice(2, prefix).transpose(1, 2) * static_cast<double>(T), name);
+    return map_from_tokens(tap.select(2, 0).slice(2, prefix).transpose(1, 2) * static_cast<double>(T), name, aspect);
   }
   if (tap.dim() == 4) return tap;
-  return map_from_tokens(name == "patch_embed" ? tap : tap.slice(1, prefix), name);
+  return map_from_tokens(name == "patch_embed" ? tap : tap.slice(1, prefix), name, aspect);
+}
+
+std::vector<Tensor> maps_of_aspect(const std::vector<Tensor>& values, const std::vector<std::string>& names, int prefix_tokens, double aspect) {
+  std::vector<Tensor> maps;
+  for (size_t i = 0; i < names.size(); ++i) maps.push_back(map_from_tap(values[i], names[i], prefix_tokens, aspect));
+  return maps;
 }
 
 }  // namespace
 
 std::vector<Tensor> maps_from_taps(const std::vector<Tensor>& values, const std::vector<std::string>& names, int prefix_tokens) {
-  std::vector<Tensor> maps;
-  for (size_t i = 0; i < names.size(); ++i) maps.push_back(map_from_tap(values[i], names[i], prefix_tokens));
-  return maps;
+  return maps_of_aspect(values, names, prefix_tokens, 1);
 }
 
 std::vector<Tensor> Classifier::features(const Tensor& pixels, const std::vector<std::string>& taps) {
@@ -44,7 +49,7 @@ std::vector<Tensor> Classifier::features(const Tensor& pixels, const std::vector
   }
   std::vector<Tensor> values;
   for (const auto& part : parts) values.push_back(part.size() == 1 ? part[0] : torch::cat(part));
-  return maps_from_taps(values, taps, prefix_tokens());
+  return maps_of_aspect(values, taps, prefix_tokens(), static_cast<double>(pixels.size(2)) / static_cast<double>(pixels.size(3)));
 }
 
 Tensor Classifier::patch_subset_logits(const Tensor&, const Tensor&) {

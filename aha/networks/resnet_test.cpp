@@ -47,7 +47,7 @@ TEST(ResNet, FoldsItsBatchNormsWithoutChangingTheFunction) {
     for (const int kernel : {3, 7}) {
       auto config = small_resnet(bottleneck);
       config.stem_kernel = kernel;
-      const auto network = random_resnet(config);
+      auto network = random_resnet(config);
       NetworkClassifier plain(network, info_of(config)), fast(network, info_of(config), Precision::kF32);
       ASSERT_FALSE(plain.engine_memory());
       ASSERT_TRUE(fast.engine_memory());
@@ -85,7 +85,7 @@ TEST(ResNet, GivesTheSameBitsInAnyBatchAndForAnyNumberOfThreads) {
 }
 
 TEST(ResNet, HasTheTapsOfItsStages) {
-  const auto network = random_resnet(small_resnet(true));
+  auto network = random_resnet(small_resnet(true));
   EXPECT_EQ(network->tap_names(),
             (std::vector<std::string>{"stem", "stage.0.block.0", "stage.0", "stage.1.block.0", "stage.1.block.1", "stage.1", "features"}));
   Taps taps({"stem", "stage.0", "features"});
@@ -99,7 +99,7 @@ TEST(ResNet, ReadsItsSizesFromPublicWeights) {
   for (const bool bottleneck : {false, true}) {
     auto config = small_resnet(bottleneck);
     config.stem_kernel = 7;
-    const auto network = random_resnet(config);
+    auto network = random_resnet(config);
     auto table = table_from_state(*network);
     for (const auto& name : table.names())  // torchvision's and timm's files count batches; older ones do not
       if (name.ends_with("running_mean")) {
@@ -138,7 +138,7 @@ TEST(ResNet, IsOneOfTheKnownArchitectures) {
 
 TEST(ResNet, IsATargetFromAModelDirectory) {
   const auto config = small_resnet(false);
-  const auto network = random_resnet(config);
+  auto network = random_resnet(config);
   ModelCard card;
   card.input.size = card.input.resize = 32;
   const auto folder = checks::fresh_folder("models_resnet");

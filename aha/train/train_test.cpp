@@ -582,7 +582,7 @@ TEST(Fit, WrongRequestsAreNamed) {
   options.start = "mimetic";
   options.arch = "convnext_mini";
   options.network = "";
-  EXPECT_THAT(message_of([&] { fit(options, alone, {}); }), HasSubstr("expected a vision transformer, found convnext_mini"));
+  EXPECT_THAT(message_of([&] { fit(options, alone, {}); }), HasSubstr("expected normal for a convnext"));
   options = small_fit(fresh_path("train_wrong"));
   options.network = "widht=3";
   EXPECT_THAT(message_of([&] { fit(options, alone, {}); }), HasSubstr("widht"));
