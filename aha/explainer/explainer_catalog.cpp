@@ -41,21 +41,25 @@ std::string find_encoder(const std::string& given, const std::string& directory,
                     directory, part.architecture, part.sha256, bundled.empty() ? "AHA_MODELS" : bundled);
 }
 
-}  // namespace
-
-std::unique_ptr<Encoder> load_encoder(const std::string& spec, const EncoderOptions& options,
-                                      const Context& context) {
-  if (spec.starts_with("script:"))
-    throw input_error("{}: a TorchScript file cannot be an encoder: it cannot be looked into", spec);
-  auto [network, kind, info] = load_network(spec);
+std::unique_ptr<Encoder> encoder_from_network(const std::string& name, LoadedNetwork loaded, const EncoderOptions& options, const Context& context) {
+  auto& [network, kind, info] = loaded;
   EncoderInfo encoder;
-  encoder.name = spec;
+  encoder.name = name;
   encoder.architecture = info.architecture;
   encoder.sha256 = info.sha256;
   encoder.normed = options.normed;
   if (options.input_size > 0) info.input = with_wishes(info.input, {.input_size = options.input_size});
   auto levels = options.levels.empty() ? network->default_levels() : options.levels;
   return encoder_from_classifier(classifier_from_network(std::move(network), std::move(info), context), std::move(levels), std::move(encoder));
+}
+
+}  // namespace
+
+std::unique_ptr<Encoder> load_encoder(const std::string& spec, const EncoderOptions& options,
+                                      const Context& context) {
+  if (spec.starts_with("script:"))
+    throw input_error("{}: a TorchScript file cannot be an encoder: it cannot be looked into", spec);
+  return encoder_from_network(spec, load_network(spec), options, context);
 }
 
 LoadedExplainer load_explainer(const std::string& spec, Classifier* target, const Context& context, const std::string& encoder_given) {
@@ -80,10 +84,12 @@ LoadedExplainer load_explainer(const std::string& spec, Classifier* target, cons
     encoder = encoder_from_target(*target, part.levels);
   } else {
     const int size = target ? target->info().input.size : card.input.size;
-    encoder = load_encoder(find_encoder(encoder_given, *directory, part), {part.levels, part.normed, size}, context);
-    if (encoder->info().sha256 != part.sha256)
+    const auto found = find_encoder(encoder_given, *directory, part);
+    auto network = load_network(found);
+    if (network.info.sha256 != part.sha256)
       throw input_error("{}: expected the encoder {} with sha256 {}, found {} with sha256 {}", spec, part.architecture,
-                        part.sha256.substr(0, 12), encoder->info().name, encoder->info().sha256.substr(0, 12));
+                        part.sha256.substr(0, 12), found, network.info.sha256.substr(0, 12));
+    encoder = encoder_from_network(found, std::move(network), {part.levels, part.normed, size}, context);
   }
   loaded.explainer = std::make_unique<Explainer>(encoder, config_from_json<DecoderOptions>(card.network, where + ": network"), target);
   auto& decoder = loaded.explainer->decoder();
