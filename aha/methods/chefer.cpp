@@ -11,11 +11,8 @@ class Chefer : public Method {
  public:
   void prepare(const MethodContext& context) override { target_ = &context.target; }
 
-  MethodCost cost() const override { return {1, 1}; }
-
-  Tensor maps(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
-              const Context&) override {
-    return enlarged(grid_from_patches(chefer_values(*target_, pixels, classes)), pixels.size(2), pixels.size(3));
+  Attribution attribute(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>, const Context&) override {
+    return {enlarged(grid_from_patches(chefer_values(*target_, pixels, classes)), pixels.size(2), pixels.size(3)), Passes{1, 1}};
   }
 
  private:

@@ -42,10 +42,12 @@ class GradCam : public Method {
     }
   }
 
-  MethodCost cost() const override { return {1, 1}; }
+  Attribution attribute(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>, const Context&) override {
+    return {maps(pixels, classes), Passes{1, 1}};
+  }
 
-  Tensor maps(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
-              const Context&) override {
+ private:
+  Tensor maps(const Tensor& pixels, const Tensor& classes) {
     const auto H = pixels.size(2), W = pixels.size(3);
     const auto prefix = target_->prefix_tokens();
     const auto tapped = tapped_gradients(*target_, pixels, classes, {tap_});
@@ -57,7 +59,6 @@ class GradCam : public Method {
     return cam_finished(gradcam_raw(maps_from_tokens(a, prefix), maps_from_tokens(q, prefix)), H, W);
   }
 
- private:
   // (B, T, D) -> (B, D, g, g)
   static Tensor maps_from_tokens(const Tensor& tokens, int64_t prefix) {
     const auto channels = tokens.slice(1, prefix).transpose(1, 2);  // (B, D, n)

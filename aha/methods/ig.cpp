@@ -38,13 +38,12 @@ class IntegratedGradients : public Method {
     if (steps_ == 0) steps_ = space_ == "input" ? 50 : 20;
   }
 
-  MethodCost cost() const override { return {static_cast<double>(steps_), static_cast<double>(steps_)}; }
-
-  Tensor maps(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
-              const Context& context) override {
+  Attribution attribute(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
+                        const Context& context) override {
     const auto mean = mean_colour(*target_, pixels);
-    return space_ == "input" ? input_maps(pixels, classes, mean, context)
-                             : attention_maps(pixels, classes, mean, context);
+    const auto passes = static_cast<double>(steps_);
+    return {space_ == "input" ? input_maps(pixels, classes, mean, context) : attention_maps(pixels, classes, mean, context),
+            Passes{passes, passes}};
   }
 
  private:

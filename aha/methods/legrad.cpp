@@ -36,10 +36,7 @@ class LeGrad : public Method {
     for (int l = first; l < depth; ++l) blocks_.push_back("block." + std::to_string(l));
   }
 
-  MethodCost cost() const override { return {1, 1}; }
-
-  Tensor maps(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
-              const Context&) override {
+  Attribution attribute(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>, const Context&) override {
     const torch::AutoGradMode with_grad(true);
     std::vector<std::string> names;
     for (const auto& block : blocks_) names.insert(names.end(), {block, block + ".attention"});
@@ -53,7 +50,7 @@ class LeGrad : public Method {
       const auto share = legrad_patches(q, target_->prefix_tokens());  // (B, n)
       sum = sum.defined() ? sum + share : share;
     }
-    return min_max(enlarged(grid_from_patches(sum), pixels.size(2), pixels.size(3)));
+    return {min_max(enlarged(grid_from_patches(sum), pixels.size(2), pixels.size(3))), Passes{1, 1}};
   }
 
  private:

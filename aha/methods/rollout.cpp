@@ -22,12 +22,10 @@ class Rollout : public Method {
       throw input_error("method rollout: expected first in 0..{}, found {}", taps_.size() - 1, first_);
   }
 
-  MethodCost cost() const override { return {1, 0}; }
-
-  Tensor maps(const Tensor& pixels, const Tensor&, std::span<const uint64_t>, const Context&) override {
+  Attribution attribute(const Tensor& pixels, const Tensor&, std::span<const uint64_t>, const Context&) override {
     const auto patches =
         rollout_patches(tapped_values(*target_, pixels, taps_), first_, target_->prefix_tokens());
-    return enlarged(grid_from_patches(patches), pixels.size(2), pixels.size(3));
+    return {enlarged(grid_from_patches(patches), pixels.size(2), pixels.size(3)), Passes{1, 0}};
   }
 
  private:

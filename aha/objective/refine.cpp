@@ -27,7 +27,8 @@ struct OneImage {
   const Context& context;
   int steps_done = 0;
   double last_loss = std::nan("");
-  std::vector<Tensor> snapshots = {};  // one of options.snapshots each
+  std::vector<Tensor> snapshots = {};      // one of options.snapshots each
+  std::vector<double> snapshot_loss = {};
 
   Tensor refined() {
     const Features features = explainer.features(images.pixels, images.classes);
@@ -35,9 +36,10 @@ struct OneImage {
     for (auto& parameter : head->parameters()) parameter.requires_grad_(true);
     torch::optim::AdamW optimiser(head->parameters(), torch::optim::AdamWOptions(options.lr).weight_decay(options.weight_decay));
     snapshots.resize(options.snapshots.size());
+    snapshot_loss.resize(options.snapshots.size());
     const auto take_snapshots = [&] {
       for (size_t i = 0; i < snapshots.size(); ++i)
-        if (options.snapshots[i] == steps_done) snapshots[i] = final_map(*head, features);
+        if (options.snapshots[i] == steps_done) snapshots[i] = final_map(*head, features), snapshot_loss[i] = last_loss;
     };
     take_snapshots();
     const auto start = Clock::now();
@@ -128,7 +130,8 @@ Refined refined_maps(Classifier& target, Explainer& explainer, const Tensor& pix
   check_shape(classes, {B}, "classes");
   for (const int steps : options.snapshots)
     if (steps < 0 || steps >= options.steps) throw input_error("refinement: expected snapshots after 0..{} steps, found {}", options.steps - 1, steps);
-  Refined result{{}, std::vector<int>(static_cast<size_t>(B)), std::vector<double>(static_cast<size_t>(B), std::nan("")), {}};
+  Refined result{{}, std::vector<int>(static_cast<size_t>(B)), std::vector<double>(static_cast<size_t>(B), std::nan("")), {}, {}};
+  result.snapshot_loss.assign(options.snapshots.size(), result.loss);
   if (options.steps == 0 && pixels.is_cpu() && B > 0) {
     result.maps = unrefined_maps(explainer, pixels, classes);
     return result;
@@ -143,6 +146,7 @@ Refined refined_maps(Classifier& target, Explainer& explainer, const Tensor& pix
     for (size_t i = 0; i < snapshots.size(); ++i) {
       if (!image.snapshots[i].defined()) throw work_error("refinement: the budget ended before step {}, whose map is wanted", options.snapshots[i]);
       snapshots[i][b] = image.snapshots[i];
+      result.snapshot_loss[i][b] = image.snapshot_loss[i];
     }
   };
   // Enough images to keep every thread busy: side by side. Fewer: one after the other, the perturbed images of each spread over the threads. The numbers are the same.

@@ -26,6 +26,7 @@ struct Refined {
   std::vector<int> steps;   // done for each image: fewer than asked for where the budget ended
   std::vector<double> loss; // of each image's last step; NaN where none was done
   std::vector<Tensor> snapshots;  // one of options.snapshots each, (B, H, W): what T = that many steps gives, bit for bit
+  std::vector<std::vector<double>> snapshot_loss;  // [snapshot][image]: of the last step before it
 };
 
 Refined refined_maps(Classifier& target, Explainer& explainer, const Tensor& pixels, const Tensor& classes, const RefineOptions& options,
