@@ -1,7 +1,7 @@
 // Explains one picture through the library, as `aha explain` does:
 //
 //   01_explain_one_image TARGET METHOD PICTURE OUT [EXPLAINER]
-//   01_explain_one_image cifar10-convnext aha:T=3 frog.png maps cifar10-convnext-explainer
+//   01_explain_one_image cifar10-convnext aha:T=3 frog.png maps aha-cifar10-convnext
 #include <cstdio>
 
 #include "aha/app/explain.h"
@@ -22,8 +22,8 @@ int main(int argc, char** argv) try {
   options.method = argv[2];
   options.out = argv[4];
   aha::explain({*target, argc > 5 ? &explainer : nullptr}, {argv[3]}, options, [](const aha::Explanation& e) {
-    std::printf("%s: class %d, probability %.3f, deletion %.3f, insertion %.3f, map %s\n", e.image.c_str(), e.class_index, e.probability,
-                e.score->deletion, e.score->insertion, e.map_file.c_str());
+    std::printf("%s: class %d, probability %.3f, deletion %.3f, insertion %.3f, map %s\n", e.image.c_str(), e.chosen.index, e.chosen.probability,
+                e.scored.score->deletion, e.scored.score->insertion, e.map_file.c_str());
   }, context);
 } catch (const std::exception& error) {
   return std::fprintf(stderr, "%s\n", error.what()), 1;

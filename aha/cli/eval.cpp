@@ -37,6 +37,7 @@ void run(const EvalFlags& flags, Call& call) {
                                    flags.evaluate, flags.out, call.context);
   evaluation.settings["version"] = AHA_VERSION;
   const auto files = write_results(evaluation, flags.out);
+  if (!evaluation.summary.failures.empty()) call.exit_code = 1;
   if (call.common.json) {
     call.print(results_json(evaluation));
     return;

@@ -20,7 +20,6 @@ std::string table_latex(const Evaluation& evaluation);
 std::vector<const MethodSummary*> ranked_rows(const Summary& summary, const std::string& explained);
 
 std::string up_or_down(const MetricRecord& metric);  // an arrow to where it is better
-std::string cost_text(const MethodSummary& row);     // "20 F + 20 B"
 std::string seconds_text(const Timing& timing);      // "12.3 ms", "" where not timed
 
 }  // namespace aha

@@ -128,6 +128,11 @@ std::vector<Attribution> Method::attribute_shared(std::span<Method* const> other
   return {attribute(pixels, classes, streams, context)};
 }
 
+std::string text_from_passes(const Passes& p) {
+  if (p.forwards == 0 && p.backwards == 0) return "0";
+  return p.backwards == 0 ? fmt::format("{:g} F", p.forwards) : fmt::format("{:g} F + {:g} B", p.forwards, p.backwards);
+}
+
 bool fits_any(const MethodContext&) {
   return true;
 }

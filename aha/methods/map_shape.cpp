@@ -3,13 +3,14 @@
 #include <cmath>
 
 #include "aha/base/error.h"
+#include "aha/base/square_side.h"
 
 namespace aha {
 
 Tensor grid_from_patches(const Tensor& values) {
   const auto n = values.size(1);
-  const auto side = static_cast<int64_t>(std::llround(std::sqrt(static_cast<double>(n))));
-  if (side * side != n) throw input_error("expected a square grid of patches, found {} patches", n);
+  const auto side = square_side(n);
+  if (side == 0) throw input_error("expected a square grid of patches, found {} patches", n);
   return values.reshape({-1, side, side});
 }
 

@@ -35,6 +35,7 @@ struct MethodContext {
 struct Passes {
   double forwards = 0, backwards = 0;
 };
+std::string text_from_passes(const Passes& passes);  // "60 F + 60 B", "12 F", "0"
 
 // Maps, and what it took to make them.
 struct Attribution {
@@ -43,6 +44,7 @@ struct Attribution {
     Passes passes;
     int steps = 0;                                            // of refinement
     double loss = std::numeric_limits<double>::quiet_NaN();  // of the last of these steps; NaN where there was none
+    std::string failure = {};  // why there is no map: it is NaN then; empty = there is one
   };
   Tensor maps;             // (B, H, W) float32 without autograd history
   std::vector<Made> made;  // one for each image

@@ -9,6 +9,7 @@
 #include "aha/methods/map_shape.h"
 #include "aha/models/catalog.h"
 #include "aha/testing/checks.h"
+#include "aha/testing/tiny_explainer.h"
 #include "aha/testing/tiny_targets.h"
 
 namespace aha {
@@ -16,6 +17,7 @@ namespace {
 
 using checks::Counted;
 using checks::LinearTarget;
+using checks::tiny_explainer;
 using ::testing::HasSubstr;
 
 // Options that make a method cheap; its default where none is needed.
@@ -172,20 +174,6 @@ TEST(Catalog, ABlurredMethodSharesTheWorkOfItsPlainOne) {
     EXPECT_TRUE(torch::equal(both[0].maps, maps_of(*blurred, asked)));
     EXPECT_TRUE(torch::equal(both[1].maps, maps_of(*plain, asked)));
   }
-}
-
-// Random, of a tiny ConvNeXt's stages.
-LoadedExplainer tiny_explainer(Classifier& target) {
-  DecoderOptions options;
-  options.widths = {8, 12};
-  options.scales = {1, 1};
-  options.classes = target.info().classes;
-  options.embedding = options.channels = options.top = options.head = 4;
-  LoadedExplainer loaded;
-  loaded.explainer = std::make_unique<Explainer>(encoder_from_target(target, {"stage.0", "stage.1"}), options);
-  loaded.explainer->decoder()->eval();
-  loaded.card.input = target.info().input;
-  return loaded;
 }
 
 TEST(Learned, ALongerRefinementSharesTheWorkOfShorterOnesWithTheSameOptions) {

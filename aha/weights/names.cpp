@@ -1,12 +1,12 @@
 #include "aha/weights/names.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <optional>
 #include <set>
 
 #include "aha/base/error.h"
+#include "aha/base/square_side.h"
 #include "aha/weights/names_rules.h"
 
 namespace aha {
@@ -134,8 +134,7 @@ void add_missing_class_row(TensorTable& table) {
   if (found == table.tensors.end() || !table.has("cls_token") || table.has("dist_token")) return;
   const TensorView& old = found->second;
   if (old.shape.size() != 3 || old.shape[0] != 1 || old.numel() <= 0) return;
-  const auto side = static_cast<int64_t>(std::llround(std::sqrt(static_cast<double>(old.shape[1]))));
-  if (side * side != old.shape[1]) return;
+  if (square_side(old.shape[1]) == 0) return;
   std::vector<std::byte> bytes(old.bytes.size() / static_cast<size_t>(old.shape[1]));
   bytes.insert(bytes.end(), old.bytes.begin(), old.bytes.end());
   found->second = view_from_bytes(old.dtype, {1, old.shape[1] + 1, old.shape[2]}, std::move(bytes));
