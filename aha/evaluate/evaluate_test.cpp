@@ -10,6 +10,7 @@
 #include "aha/base/error.h"
 #include "aha/base/files.h"
 #include "aha/base/parallel.h"
+#include "aha/evaluate/map_maker.h"
 #include "aha/evaluate/report.h"
 #include "aha/evaluate/row_key.h"
 #include "aha/evaluate/table.h"
@@ -20,6 +21,7 @@
 #include "aha/testing/checks.h"
 #include "aha/testing/tiny_explainer.h"
 #include "aha/testing/tiny_targets.h"
+#include "aha/testing/toy_classifiers.h"
 
 namespace aha {
 namespace {
@@ -28,6 +30,7 @@ namespace fs = std::filesystem;
 
 using checks::fresh_folder;
 using checks::fresh_path;
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
@@ -467,6 +470,81 @@ TEST(Evaluate, ARefinementThatDivergesIsNamedAndTheOthersGoOn) {
   options.strict = true;
   EXPECT_THAT(checks::message_of([&] { evaluate({target}, Waves(4, 16), options, fresh_path("evaluate_strict"), Context()); }, 1),
               HasSubstr("wave/1: fails on wave 1: refinement"));
+}
+
+// Answers NaN to images that are neither dark nor white: to the perturbed versions of a white one.
+struct AfraidOfGray : checks::PlantedToy {
+  using PlantedToy::PlantedToy;
+  Tensor logits(const Tensor& pixels, Taps* taps) override {
+    const auto mean = pixels.mean({1, 2, 3});
+    return PlantedToy::logits(pixels, taps) + torch::where((mean > 0.55) & (mean < 0.99), std::nan(""), 0.0).unsqueeze(1);
+  }
+};
+
+TEST(Evaluate, ADivergingRefinementFailsAlone) {
+  AfraidOfGray target(16);
+  DecoderOptions decoder{.widths = {3}, .scales = {1}, .classes = 3, .embedding = 4, .channels = 8, .top = 8, .head = 8, .last_up = 1};
+  LoadedExplainer loaded;
+  loaded.explainer = std::make_unique<Explainer>(encoder_from_target(target, {"pixels"}), decoder);
+  loaded.explainer->decoder()->eval();
+  loaded.card.kind = "explainer";
+  loaded.card.input = target.info().input;
+  checks::MemoryDataset data;
+  for (int i = 0; i < 3; ++i) {
+    data.images.push_back(Image(16, 16));
+    data.labels.push_back(0);
+    for (size_t k = 0; k < data.images[i].rgb.size(); ++k) data.images[i].rgb[k] = i == 1 ? 255 : static_cast<uint8_t>((k * 37 + i) % 90);
+  }
+  auto options = small_options();
+  options.methods = {"aha:T=2:S=2", "aha:S=2", "random"};
+  const std::string folder = fresh_path("evaluate_gray");
+  const auto result = evaluate({target, &loaded}, data, options, folder, Context());
+  EXPECT_EQ(result.summary.pictures, (std::vector<std::string>{"memory/0", "memory/2"}));
+  ASSERT_EQ(result.summary.failures.size(), 3u);
+  EXPECT_THAT(text_from_failure(result.summary.failures[0]), AllOf(HasSubstr("memory/1: aha:T=2:S=2"), HasSubstr("loss is not finite")));
+  EXPECT_THAT(result.summary.failures[1].reason, HasSubstr("perturbed image")) << "its own map is there, but the target does not answer";
+  EXPECT_EQ(result.summary.row("aha:T=2:S=2", "predicted").steps, 2);
+  const auto again = evaluate({target, &loaded}, data, options, folder, Context());
+  EXPECT_EQ(again.target_evaluations, 0);
+  EXPECT_EQ(again.summary.failures.size(), 3u);
+}
+
+// Two methods made together: what fails for the one that leads does not fail for the other.
+TEST(MakeMaps, AFailureOfTheLeaderLeavesTheMethodsThatShareItsWork) {
+  struct Short : Method {
+    void prepare(const MethodContext&) override {}
+    Attribution attribute(const Tensor& pixels, const Tensor&, std::span<const uint64_t>, const Context&) override { return {pixels.mean(1), Passes{1, 0}}; }
+  };
+  struct Long : Short {
+    Attribution attribute(const Tensor& pixels, const Tensor&, std::span<const uint64_t> streams, const Context&) override {
+      if (std::find(streams.begin(), streams.end(), picture_stream("b")) != streams.end()) throw work_error("b diverges");
+      return {pixels.amax(1), Passes{2, 0}};
+    }
+    bool shares_work_with(const Method& other) const override { return &other != this; }
+    std::vector<Attribution> attribute_shared(std::span<Method* const> others, const Tensor& pixels, const Tensor& classes,
+                                              std::span<const uint64_t> streams, const Context& context) override {
+      return {attribute(pixels, classes, streams, context), others[0]->attribute(pixels, classes, streams, context)};
+    }
+  };
+  Methods methods;
+  methods.push_back(std::make_unique<Short>());
+  methods.push_back(std::make_unique<Long>());
+  const auto work = shared_work(methods, {{0, 1, 2}, {0, 1, 2}});
+  ASSERT_EQ(work.size(), 1u);
+  EXPECT_EQ(work[0].methods, (std::vector<size_t>{1, 0})) << "the longer one leads";
+  EXPECT_EQ(shared_work(methods, {{0, 1}, {0, 1, 2}}).size(), 2u) << "other images are other work";
+  ImageBatch batch;
+  for (const char* id : {"a", "b", "c"}) batch.images.push_back({id, "", 0});
+  batch.pixels = torch::rand({3, 3, 4, 4});
+  batch.classes["truth"] = torch::zeros({3}, torch::kInt64);
+  const auto made = make_maps(methods, work[0], batch, "truth", Context());
+  ASSERT_EQ(made.size(), 2u);
+  EXPECT_EQ(made[0].made[0].failure + made[0].made[2].failure, "");
+  EXPECT_EQ(made[0].made[1].failure, "b diverges");
+  EXPECT_TRUE(made[0].maps[1].isnan().all().item<bool>());
+  EXPECT_TRUE(torch::equal(made[0].maps[2], batch.pixels[2].amax(0)));
+  EXPECT_TRUE(torch::equal(made[1].maps, batch.pixels.mean(1)));
+  for (const auto& one : made[1].made) EXPECT_EQ(one.failure, "");
 }
 
 TEST(Evaluate, SaysWhyWhereNothingIsLeft) {

@@ -1,5 +1,8 @@
 #include "aha/evaluate/map_rows.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace aha {
 namespace {
 
@@ -9,9 +12,22 @@ std::string state_of(const Tensor& map, const std::string& failure) {
   return (map == map[0][0]).all().item<bool>() ? "constant" : "ok";
 }
 
-}  // namespace
+bool finite(const std::vector<double>& curve) {
+  return std::all_of(curve.begin(), curve.end(), [](double value) { return std::isfinite(value); });
+}
 
-std::vector<Row> rows_of_maps(Classifier& target, const ImageBatch& batch, const Attribution& attribution, const MapRowOptions& o,
+// A row whose target does not answer for a perturbed or fully replaced image has no figures.
+void check_answers(Row& row, const std::string& target) {
+  bool answered = true;
+  for (const auto& [reference, curves] : row.curves) answered = answered && finite(curves.top) && finite(curves.bottom);
+  for (const auto& [reference, probability] : row.replaced) answered = answered && std::isfinite(probability);
+  if (answered) return;
+  if (!row.failed()) row.state = target + " gives no finite probability for a perturbed image";
+  row.curves.clear();
+  row.replaced.clear();
+}
+
+std::vector<Row> swept_rows(Classifier& target, const ImageBatch& batch, const Attribution& attribution, const MapRowOptions& o,
                               const Context& context) {
   const Tensor& maps = attribution.maps;  // (B, H, W)
   const Tensor classes = batch.classes.at(o.explained);
@@ -38,6 +54,15 @@ std::vector<Row> rows_of_maps(Classifier& target, const ImageBatch& batch, const
                               {swept.clean, swept.replaced.at(reference)}, o.sweep, context);
     for (size_t i = 0; i < usable.size(); ++i) rows[usable[i]].curves[reference] = curves[i];
   }
+  return rows;
+}
+
+}  // namespace
+
+std::vector<Row> rows_of_maps(Classifier& target, const ImageBatch& batch, const Attribution& attribution, const MapRowOptions& options,
+                              const Context& context) {
+  auto rows = swept_rows(target, batch, attribution, options, context);
+  for (Row& row : rows) check_answers(row, target.info().name);
   return rows;
 }
 

@@ -48,7 +48,7 @@ class Learned : public Method {
 
   Attribution attribute(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>, const Context& context) override {
     const Refined refined = refined_maps(*target_, *explainer_, pixels, classes, options_, context);
-    return attribution_of(refined.maps, refined.steps, refined.loss);
+    return attribution_of(refined.maps, refined.steps, refined.loss, refined.failed);
   }
 
   bool shares_work_with(const Method& other) const override {
@@ -62,9 +62,9 @@ class Learned : public Method {
     RefineOptions options = options_;
     for (const Method* other : others) options.snapshots.push_back(dynamic_cast<const Learned&>(*other).steps_);
     const Refined refined = refined_maps(*target_, *explainer_, pixels, classes, options, context);
-    std::vector<Attribution> all = {attribution_of(refined.maps, refined.steps, refined.loss)};
+    std::vector<Attribution> all = {attribution_of(refined.maps, refined.steps, refined.loss, refined.failed)};
     for (size_t i = 0; i < others.size(); ++i)
-      all.push_back(attribution_of(refined.snapshots[i], std::vector<int>(refined.steps.size(), options.snapshots[i]), refined.snapshot_loss[i]));
+      all.push_back(attribution_of(refined.snapshots[i], std::vector<int>(refined.steps.size(), options.snapshots[i]), refined.snapshot_loss[i], refined.failed));
     return all;
   }
 
@@ -73,9 +73,14 @@ class Learned : public Method {
   bool timed() const override { return budget_ms_ > 0; }
 
  private:
-  Attribution attribution_of(const Tensor& maps, const std::vector<int>& steps, const std::vector<double>& loss) const {
+  // An image that failed after its snapshot was taken has that map all the same.
+  Attribution attribution_of(const Tensor& maps, const std::vector<int>& steps, const std::vector<double>& loss,
+                             const std::vector<std::string>& failed) const {
     Attribution out(maps, Passes{});
-    for (size_t b = 0; b < out.made.size(); ++b) out.made[b] = {passes(steps[b]), steps[b], loss[b]};
+    for (size_t b = 0; b < out.made.size(); ++b) {
+      out.made[b] = {passes(steps[b]), steps[b], loss[b], {}};
+      if (!maps[static_cast<int64_t>(b)].isfinite().all().item<bool>()) out.made[b].failure = failed[b];
+    }
     return out;
   }
 

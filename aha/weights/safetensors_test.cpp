@@ -9,6 +9,7 @@
 #include "aha/base/error.h"
 #include "aha/base/files.h"
 #include "aha/weights/test_files.h"
+#include "aha/testing/checks.h"
 
 namespace aha {
 namespace {
@@ -20,16 +21,7 @@ TensorTable read(const std::string& content) {
   return safetensors_from_bytes(std::as_bytes(std::span(*owner)), owner, "x.safetensors");
 }
 
-std::string refusal(const std::string& content) {
-  try {
-    read(content);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kInput);
-    return error.what();
-  }
-  ADD_FAILURE() << "was not refused";
-  return "";
-}
+std::string refusal(const std::string& content) { return checks::message_of([&] { read(content); }); }
 
 std::string refusal(std::string_view header, std::string_view data) {
   return refusal(test_files::safetensors(header, data));

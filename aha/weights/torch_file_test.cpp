@@ -12,6 +12,7 @@
 #include "aha/base/files.h"
 #include "aha/weights/names.h"
 #include "aha/weights/test_files.h"
+#include "aha/testing/checks.h"
 
 namespace aha {
 namespace {
@@ -24,16 +25,7 @@ TensorTable read(const std::string& content) {
   return torch_file_from_bytes(std::as_bytes(std::span(*owner)), owner, "x.pth");
 }
 
-std::string refusal(const std::string& content) {
-  try {
-    read(content);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kInput);
-    return error.what();
-  }
-  ADD_FAILURE() << "was not refused";
-  return "";
-}
+std::string refusal(const std::string& content) { return checks::message_of([&] { read(content); }); }
 
 const std::string kSix = floats({0, 1, 2, 3, 4, 5});
 using Floats = std::vector<float>;

@@ -5,6 +5,7 @@
 
 #include "aha/base/error.h"
 #include "aha/weights/test_files.h"
+#include "aha/testing/checks.h"
 
 namespace aha {
 namespace {
@@ -19,14 +20,7 @@ PickleTree read(const std::string& bytes, const PickleLimits& limits = {}) {
 }
 
 std::string refusal(const std::string& bytes, const PickleLimits& limits = {}) {
-  try {
-    read(bytes, limits);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kInput);
-    return error.what();
-  }
-  ADD_FAILURE() << "was not refused";
-  return "";
+  return checks::message_of([&] { read(bytes, limits); });
 }
 
 template <class T>

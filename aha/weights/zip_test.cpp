@@ -5,6 +5,7 @@
 
 #include "aha/base/error.h"
 #include "aha/weights/test_files.h"
+#include "aha/testing/checks.h"
 
 namespace aha {
 namespace {
@@ -22,16 +23,7 @@ std::string text_of(const ZipMember& member) {
   return {reinterpret_cast<const char*>(member.bytes.data()), member.bytes.size()};
 }
 
-std::string refusal(const std::string& content) {
-  try {
-    read(content);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kInput);
-    return error.what();
-  }
-  ADD_FAILURE() << "was not refused";
-  return "";
-}
+std::string refusal(const std::string& content) { return checks::message_of([&] { read(content); }); }
 
 std::string refusal(const std::vector<ZipEntry>& entries, const test_files::ZipForm& form = {}) {
   return refusal(test_files::zip(entries, form));
