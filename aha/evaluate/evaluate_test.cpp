@@ -501,7 +501,7 @@ TEST(Evaluate, ADivergingRefinementFailsAlone) {
   const auto result = evaluate({target, &loaded}, data, options, folder, Context());
   EXPECT_EQ(result.summary.pictures, (std::vector<std::string>{"memory/0", "memory/2"}));
   ASSERT_EQ(result.summary.failures.size(), 3u);
-  EXPECT_THAT(text_from_failure(result.summary.failures[0]), AllOf(HasSubstr("memory/1: aha:T=2:S=2"), HasSubstr("loss is not finite")));
+  EXPECT_THAT(text_from_failure(result.summary.failures[0]), AllOf(HasSubstr("memory/1: aha:T=2:S=2"), HasSubstr("the loss of refinement is not finite at step 0")));
   EXPECT_THAT(result.summary.failures[1].reason, HasSubstr("perturbed image")) << "its own map is there, but the target does not answer";
   EXPECT_EQ(result.summary.row("aha:T=2:S=2", "predicted").steps, 2);
   const auto again = evaluate({target, &loaded}, data, options, folder, Context());

@@ -2,11 +2,13 @@
 
 mkdir photos && cp "$FIXTURES/good/a.png" photos/a.png && cp "$FIXTURES/good/b.jpg" photos/b.jpg
 printf 'photos/a.png,1\nphotos/b.jpg,2\n' > list.csv
+# Another image: a heat map.
+expect 0 explain --target "$FIXTURES/tiny" --method gradient --no-score --out other photos/a.png
+count() { grep -c '"state"\|"timing"' results/rows.jsonl 2>/dev/null || true; }
 evaluate() {
-  before=0
-  [ ! -e results/rows.jsonl ] || before=$(wc -l <results/rows.jsonl)
+  before=$(count)
   expect 0 eval --target "$FIXTURES/tiny" --data list:list.csv --class truth --out results "$@"
-  rows=$(($(wc -l <results/rows.jsonl) - before))
+  rows=$(($(count) - ${before:-0}))
 }
 made() { [ "$rows" -eq "$1" ] || fail "$2: expected $1 rows, found $rows"; }
 
@@ -14,7 +16,7 @@ evaluate --methods gradient --timing-runs 0
 made 2 "at first"
 evaluate --methods gradient --timing-runs 0
 made 0 "the same call"
-cp "$FIXTURES/good/a.png" photos/b.jpg
+cp other/a.heat.png photos/b.jpg
 evaluate --methods gradient --timing-runs 0
 made 1 "another image under the same name"
 printf 'photos/a.png,1\nphotos/b.jpg,3\n' > list.csv
@@ -36,7 +38,7 @@ made 1 "a timing with two threads"
 # The report of another slice shows that slice's own image.
 evaluate --methods gradient --timing-runs 0 --limit 1
 cp results/report.html first.html
-printf 'photos/a.png,1\nphotos/c.jpg,2\n' > list.csv && cp "$FIXTURES/good/b.jpg" photos/c.jpg
+printf 'photos/a.png,1\nphotos/c.jpg,2\n' > list.csv && cp other/a.overlay.png photos/c.jpg
 evaluate --methods gradient --timing-runs 0 --skip 1 --limit 1
 grep -q 'title="photos/c.jpg"' results/report.html && ! grep -q 'title="photos/a.png"' results/report.html || fail "expected the report to show the second image alone"
 grep '<img alt="photos' first.html | grep -o 'base64,[^"]*' | head -1 >first.image
