@@ -31,7 +31,7 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kBatch = 8;  // images explained together
 
-std::vector<std::string> explained_classes(const std::string& text) {
+std::vector<std::string> classes_from_text(const std::string& text) {
   return text == "both" ? std::vector<std::string>{"predicted", "truth"} : std::vector<std::string>{text};
 }
 
@@ -96,20 +96,13 @@ nlohmann::json explainer_card(const MethodContext& by) {
 }
 
 // What a reader of the results wants to know beside the settings of the rows.
-nlohmann::json result_settings(nlohmann::json settings, const MethodContext& by, const Dataset& data, const EvaluateOptions& options,
-                               const Protocol& protocol) {
+void add_to_settings(nlohmann::json& settings, const MethodContext& by, const Dataset& data, const EvaluateOptions& options) {
   settings["target"]["name"] = by.target.info().name;
-  settings["protocol"]["name"] = protocol.name;
-  settings["data"] = data.name();
-  settings["class"] = options.explained;
-  settings["methods"] = options.methods;
-  settings["threads"] = threads();
-  settings["explainer"] = explainer_card(by);
-  if (by.explainer) {
-    settings["explainer"].erase("classes");
-    settings["explainer"].erase("provenance");
-  }
-  return settings;
+  settings["protocol"]["name"] = options.protocol;
+  settings.update({{"data", data.name()}, {"class", options.explained}, {"methods", options.methods}, {"threads", threads()},
+                   {"explainer", explainer_card(by)}});
+  if (by.explainer)
+    for (const char* lengthy : {"classes", "provenance"}) settings["explainer"].erase(lengthy);
 }
 
 // An image as it comes from the data set.
@@ -118,29 +111,24 @@ struct ReadImage {
   Tensor input;  // (3, size, size); undefined where it could not be read
 };
 
-class Evaluator {
- public:
-  Evaluator(const MethodContext& by, Methods methods, const Dataset& data, const EvaluateOptions& options, const Protocol& protocol,
-            const ReferenceOptions& reference_options, const RowKeys& keys, const std::string& out, const Context& context)
-      : by_(by),
-        methods_(std::move(methods)),
-        data_(data),
-        options_(options),
-        protocol_(protocol),
-        reference_options_(reference_options),
-        keys_(keys),
-        out_(out),
-        context_(context),
-        rows_(out),
-        explained_(explained_classes(options.explained)),
-        table_{{}, std::vector<Timing>(methods_.size()), {}} {}
+// One call of evaluate(). complete() makes what is missing of a batch.
+struct Evaluator {
+  const MethodContext& by;
+  const Methods& methods;
+  const Dataset& data;
+  const EvaluateOptions& options;
+  const Protocol& protocol;
+  const ReferenceOptions& reference_options;
+  const RowKeys& keys;
+  const std::string& out;
+  const Context& context;
+  RowStore rows{out};
+  const std::vector<std::string> explained_classes = classes_from_text(options.explained);
+  RowTable table{{}, std::vector<Timing>(methods.size()), {}};
+  std::vector<ShownImage> shown = {};
+  int64_t target_evaluations = 0, made_again = 0;
 
   void run();
-  const RowTable& table() const { return table_; }
-  const std::vector<ShownImage>& shown() const { return shown_; }
-  int64_t target_evaluations() const { return target_evaluations_; }
-
- private:
   ReadImage read(int64_t index) const;
   void time_methods(const ImageBatch& batch);
   void complete(ImageBatch batch);
@@ -150,89 +138,76 @@ class Evaluator {
   void tabulate(const ImageBatch& batch);
 
   std::string key(const ImageBatch& batch, int64_t b, size_t m, const std::string& explained) const {
-    return keys_.row(batch.images[b], *methods_[m], explained);
+    return keys.row(batch.images[b], *methods[m], explained);
   }
-  std::string map_file(const std::string& key) const { return (fs::path(out_) / "maps" / (key + ".npy")).string(); }
-  bool in_report(int64_t index, const std::string& explained) const { return index < options_.pictures && explained == explained_[0]; }
+  std::string map_file(const std::string& key) const { return (fs::path(out) / "maps" / (key + ".npy")).string(); }
+  bool in_report(int64_t index, const std::string& explained) const { return index < options.pictures && explained == explained_classes[0]; }
   // The row, and the map that the report needs.
   bool there(const ImageBatch& batch, int64_t b, size_t m, const std::string& explained) const {
     const std::string key = this->key(batch, b, m, explained);
-    const Row* row = rows_.find(key);
+    const Row* row = rows.find(key);
     return row && (row->failed() || !in_report(batch.index[b], explained) || fs::exists(map_file(key)));
   }
-
-  const MethodContext by_;
-  const Methods methods_;
-  const Dataset& data_;
-  const EvaluateOptions& options_;
-  const Protocol& protocol_;
-  const ReferenceOptions& reference_options_;
-  const RowKeys& keys_;
-  const std::string& out_;
-  const Context& context_;
-  RowStore rows_;
-  const std::vector<std::string> explained_;
-  RowTable table_;
-  std::vector<ShownImage> shown_;
-  int64_t target_evaluations_ = 0, made_again_ = 0;
 };
 
 ReadImage Evaluator::read(int64_t index) const {
   try {
-    const Image image = data_.image(index);
-    return {content_key(image), "", input_from_image(image, by_.target.info().input)};
+    const Image image = data.image(index);
+    return {content_key(image), "", input_from_image(image, by.target.info().input)};
   } catch (const Error& error) {
-    if (options_.strict) throw;
+    if (options.strict) throw;
     return {"", error.what(), {}};
   }
 }
 
 void Evaluator::run() {
-  const int64_t n = data_.size();
+  const int64_t n = data.size();
   Prefetch<ReadImage> inputs(n, 2, 2 * kBatch, [&](int64_t i) { return read(i); });
-  auto progress = context_.progress("evaluate", n);
+  auto progress = context.progress("evaluate", n);
   bool timed = false;
   for (int64_t first = 0; first < n; first += kBatch) {
-    if (context_.cancel->cancelled()) throw Error(ErrorKind::kCancelled, "stopped; the same command continues");
+    if (context.cancel->cancelled()) throw Error(ErrorKind::kCancelled, "stopped; the same command continues");
     const int64_t last = std::min(first + kBatch, n);
     ImageBatch batch;
     std::vector<Tensor> pixels;
     for (int64_t i = first; i < last; ++i) {
       ReadImage image = *inputs.next();
       if (!image.failure.empty()) {
-        fail(data_.id(i), image.failure);
+        fail(data.id(i), image.failure);
         continue;
       }
       batch.index.push_back(i);
-      batch.images.push_back({data_.id(i), std::move(image.content), data_.label(i)});
+      batch.images.push_back({data.id(i), std::move(image.content), data.label(i)});
       pixels.push_back(std::move(image.input));
     }
     if (!pixels.empty()) {
-      batch.pixels = torch::stack(pixels).to(torch_device(context_));  // (B, 3, H, W)
+      batch.pixels = torch::stack(pixels).to(torch_device(context));  // (B, 3, H, W)
       if (!std::exchange(timed, true)) time_methods(batch);
       complete(std::move(batch));
     }
     progress.advance(last - first);
   }
-  if (made_again_ > 0)
-    spdlog::info("{} rows are made again: their image, label, explainer or settings changed", made_again_);
+  if (made_again > 0)
+    spdlog::info("{} rows are made again: their image, label, explainer or settings changed", made_again);
 }
 
 void Evaluator::fail(const std::string& image, const std::string& reason) {
-  if (options_.strict) throw work_error("{}: {}", image, reason);
-  table_.unusable_images[image] = reason;
+  if (options.strict) throw work_error("{}: {}", image, reason);
+  table.unusable_images[image] = reason;
 }
 
 void Evaluator::time_methods(const ImageBatch& batch) {
-  if (options_.timing_runs == 0) return;
+  if (options.timing_runs == 0) return;
   Tensor classes;  // (B)
-  for (size_t m = 0; m < methods_.size(); ++m) {
-    const std::string key = keys_.timing(*methods_[m], threads(), describe_cpu());
-    if (!rows_.timing(key)) {
-      if (!classes.defined()) classes = probabilities(by_.target, batch.pixels, context_).argmax(1);
-      rows_.add(key, options_.methods[m], time_method(*methods_[m], batch, classes, options_.timing_runs, context_));
+  for (size_t m = 0; m < methods.size(); ++m) {
+    const std::string key = keys.timing(*methods[m], threads(), describe_cpu());
+    if (const Timing* known = rows.timing(key)) {
+      table.timings[m] = *known;
+      continue;
     }
-    table_.timings[m] = *rows_.timing(key);
+    if (!classes.defined()) classes = probabilities(by.target, batch.pixels, context).argmax(1);
+    table.timings[m] = time_method(*methods[m], batch, classes, options.timing_runs, context);
+    if (table.timings[m].runs > 0) rows.add(key, options.methods[m], table.timings[m]);
   }
 }
 
@@ -240,46 +215,46 @@ void Evaluator::time_methods(const ImageBatch& batch) {
 void Evaluator::complete(ImageBatch batch) {
   bool all_there = true;
   for (int64_t b = 0; b < batch.size(); ++b)
-    for (const auto& explained : explained_)
-      for (size_t m = 0; m < methods_.size(); ++m) all_there = all_there && there(batch, b, m, explained);
+    for (const auto& explained : explained_classes)
+      for (size_t m = 0; m < methods.size(); ++m) all_there = all_there && there(batch, b, m, explained);
   if (!all_there) {
-    ask_target(batch, by_.target, protocol_.references, reference_options_, context_);
-    target_evaluations_ += batch.size() * static_cast<int64_t>(1 + protocol_.references.size());
+    ask_target(batch, by.target, protocol.references, reference_options, context);
+    target_evaluations += batch.size() * static_cast<int64_t>(1 + protocol.references.size());
     std::vector<int64_t> usable;
     for (int64_t b = 0; b < batch.size(); ++b)
       if (batch.clean[b].isfinite().all().item<bool>())
         usable.push_back(b);
       else
-        fail(batch.images[b].id, fmt::format("{} gives no finite probability", by_.target.info().name));
+        fail(batch.images[b].id, fmt::format("{} gives no finite probability", by.target.info().name));
     batch = chosen_images(batch, usable);
     if (batch.size() == 0) return;
-    for (const auto& explained : explained_) make_rows(batch, explained);
+    for (const auto& explained : explained_classes) make_rows(batch, explained);
   }
   tabulate(batch);
 }
 
 void Evaluator::make_rows(const ImageBatch& batch, const std::string& explained) {
-  std::vector<std::vector<int64_t>> missing(methods_.size());
-  for (size_t m = 0; m < methods_.size(); ++m)
+  std::vector<std::vector<int64_t>> missing(methods.size());
+  for (size_t m = 0; m < methods.size(); ++m)
     for (int64_t b = 0; b < batch.size(); ++b)
       if (!there(batch, b, m, explained) && !(explained == "truth" && reuse_predicted(batch, b, m))) missing[m].push_back(b);
-  for (const SharedWork& work : shared_work(methods_, missing)) {
+  for (const SharedWork& work : shared_work(methods, missing)) {
     const ImageBatch part = chosen_images(batch, work.rows);
-    const auto made = make_maps(methods_, work, part, explained, context_);
+    const auto made = make_maps(methods, work, part, explained, context);
     for (size_t i = 0; i < work.methods.size(); ++i) {
       const size_t m = work.methods[i];
-      auto rows = rows_of_maps(by_.target, part, made[i], {options_.methods[m], explained, sweep_options(protocol_)}, context_);
+      auto made_rows = rows_of_maps(by.target, part, made[i], {options.methods[m], explained, sweep_options(protocol)}, context);
       for (int64_t b = 0; b < part.size(); ++b) {
-        Row& row = rows[b];
+        Row& row = made_rows[b];
         row.key = key(part, b, m, explained);
-        if (row.failed() && options_.strict) throw work_error("{}: {}: {}", row.image, row.method, row.state);
-        made_again_ += rows_.has_any(row.image, row.method, explained) && !rows_.find(row.key);
-        target_evaluations_ += static_cast<int64_t>(row.curves.size()) * 2 * (protocol_.steps - 1);
+        if (row.failed() && options.strict) throw work_error("{}: {}: {}", row.image, row.method, row.state);
+        made_again += rows.has_any(row.image, row.method, explained) && !rows.find(row.key);
+        target_evaluations += static_cast<int64_t>(row.curves.size()) * 2 * (protocol.steps - 1);
         if (!in_report(part.index[b], explained) || row.failed()) continue;
         const Tensor map = made[i].maps[b].to(torch::kFloat32).contiguous();  // (H, W)
         write_npy(map_file(row.key), {map.size(0), map.size(1)}, {map.data_ptr<float>(), static_cast<size_t>(map.numel())});
       }
-      rows_.add(std::move(rows));
+      rows.add(std::move(made_rows));
     }
   }
 }
@@ -287,12 +262,12 @@ void Evaluator::make_rows(const ImageBatch& batch, const std::string& explained)
 // The same class under its other name has the same row.
 bool Evaluator::reuse_predicted(const ImageBatch& batch, int64_t b, size_t m) {
   if (batch.classes.at("truth")[b].item<int64_t>() != batch.classes.at("predicted")[b].item<int64_t>()) return false;
-  const Row* same = rows_.find(key(batch, b, m, "predicted"));
+  const Row* same = rows.find(key(batch, b, m, "predicted"));
   if (!same || in_report(batch.index[b], "truth")) return false;
   Row copy = *same;
   copy.explained = "truth";
   copy.key = key(batch, b, m, "truth");
-  rows_.add({std::move(copy)});
+  rows.add({std::move(copy)});
   return true;
 }
 
@@ -300,15 +275,14 @@ bool Evaluator::reuse_predicted(const ImageBatch& batch, int64_t b, size_t m) {
 void Evaluator::tabulate(const ImageBatch& batch) {
   for (int64_t b = 0; b < batch.size(); ++b) {
     const std::string& id = batch.images[b].id;
-    for (const auto& explained : explained_)
-      for (size_t m = 0; m < methods_.size(); ++m)
-        table_.rows[{id, options_.methods[m], explained}] = rows_.find(key(batch, b, m, explained));
-    if (batch.index[b] >= options_.pictures) continue;
-    ShownImage shown{id, (fs::path(out_) / "maps" / (keys_.image(batch.images[b]) + ".png")).string(), {}};
-    if (!fs::exists(shown.file)) write_png(shown.file, image_from_tensor(batch.pixels[b].cpu()));
-    for (size_t m = 0; m < methods_.size(); ++m)
-      if (const auto file = map_file(key(batch, b, m, explained_[0])); fs::exists(file)) shown.maps[options_.methods[m]] = file;
-    shown_.push_back(std::move(shown));
+    for (const auto& explained : explained_classes)
+      for (size_t m = 0; m < methods.size(); ++m)
+        table.rows[{id, options.methods[m], explained}] = rows.find(key(batch, b, m, explained));
+    if (batch.index[b] >= options.pictures) continue;
+    ShownImage& one = shown.emplace_back(ShownImage{id, (fs::path(out) / "maps" / (keys.image(batch.images[b]) + ".png")).string(), {}});
+    if (!fs::exists(one.file)) write_png(one.file, image_from_tensor(batch.pixels[b].cpu()));
+    for (size_t m = 0; m < methods.size(); ++m)
+      if (const auto file = map_file(key(batch, b, m, explained_classes[0])); fs::exists(file)) one.maps[options.methods[m]] = file;
   }
 }
 
@@ -347,12 +321,12 @@ Evaluation evaluate(const MethodContext& explained_by, const Dataset& data, cons
   const auto settings = shared_settings(explained_by.target.info(), protocol, reference_options, context);
   const RowKeys keys(settings, explainer_card(explained_by));
   make_directories((fs::path(out) / "maps").string());
-  Evaluator evaluator(explained_by, std::move(methods), data, options, protocol, reference_options, keys, out, context);
+  Evaluator evaluator{explained_by, methods, data, options, protocol, reference_options, keys, out, context};
   evaluator.run();
 
   SummaryOptions wanted;
   wanted.methods = options.methods;
-  wanted.explained = explained_classes(options.explained);
+  wanted.explained = classes_from_text(options.explained);
   wanted.references = protocol.references;
   wanted.metrics = metrics;
   wanted.rule = area_rule_from_text(protocol.area);
@@ -360,10 +334,11 @@ Evaluation evaluate(const MethodContext& explained_by, const Dataset& data, cons
   for (int64_t i = 0; i < data.size(); ++i) wanted.pictures.push_back(data.id(i));
 
   Evaluation result;
-  result.summary = summarise(evaluator.table(), wanted);
-  result.settings = result_settings(settings, explained_by, data, options, protocol);
-  result.shown = evaluator.shown();
-  result.target_evaluations = evaluator.target_evaluations();
+  result.summary = summarise(evaluator.table, wanted);
+  result.settings = settings;
+  add_to_settings(result.settings, explained_by, data, options);
+  result.shown = std::move(evaluator.shown);
+  result.target_evaluations = evaluator.target_evaluations;
   result.seconds = timer.seconds();
   return result;
 }

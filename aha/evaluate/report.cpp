@@ -48,14 +48,8 @@ std::string metric_table(const Evaluation& e, const std::string& explained) {
       std::string per_reference;
       for (const auto& reference : s.references)
         per_reference += fmt::format("{} {:.4f}  ", reference, m.per_reference.at(reference));
-      bool best = true;
-      for (const auto* other : rows)
-        best = best && (metric.higher_is_better ? 1 : -1) *
-                               (other->metrics.at(metric.name).value.mean - m.value.mean) <=
-                           0;
-      out +=
-          fmt::format("<td{} title=\"{}\">{:.4f} <small>[{:.4f}, {:.4f}]</small></td>",
-                      best ? " class=\"best\"" : "", per_reference, m.value.mean, m.value.low, m.value.high);
+      out += fmt::format("<td{} title=\"{}\">{:.4f} <small>[{:.4f}, {:.4f}]</small></td>",
+                         is_best(s, row, metric) ? " class=\"best\"" : "", per_reference, m.value.mean, m.value.low, m.value.high);
     }
     out += fmt::format("<td>{}</td><td>{}</td><td>{:.1f} %</td></tr>\n", seconds_text(row.timing),
                        text_from_passes(row.passes), 100 * row.tie_rate);

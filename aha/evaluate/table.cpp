@@ -27,14 +27,6 @@ std::string latex_text(const std::string& text) {
   return out;
 }
 
-// By the metric's own direction.
-bool is_best(const Summary& s, const MethodSummary& row, const MetricRecord& metric) {
-  const double sign = metric.higher_is_better ? 1 : -1, mine = sign * row.metrics.at(metric.name).value.mean;
-  return std::all_of(s.rows.begin(), s.rows.end(), [&](const MethodSummary& other) {
-    return other.explained != row.explained || sign * other.metrics.at(metric.name).value.mean <= mine;
-  });
-}
-
 nlohmann::json json_from_curves(const SweepCurves& c) {
   return {{"top", c.top}, {"bottom", c.bottom}};
 }
@@ -61,6 +53,13 @@ std::string class_title(const std::string& explained) {
 }
 
 }  // namespace
+
+bool is_best(const Summary& s, const MethodSummary& row, const MetricRecord& metric) {
+  const double sign = metric.higher_is_better ? 1 : -1, mine = sign * row.metrics.at(metric.name).value.mean;
+  return std::all_of(s.rows.begin(), s.rows.end(), [&](const MethodSummary& other) {
+    return other.explained != row.explained || sign * other.metrics.at(metric.name).value.mean <= mine;
+  });
+}
 
 std::string up_or_down(const MetricRecord& metric) {
   return metric.higher_is_better ? "↑" : "↓";

@@ -19,6 +19,8 @@ std::string table_latex(const Evaluation& evaluation);
 // pictures.
 std::vector<const MethodSummary*> ranked_rows(const Summary& summary, const std::string& explained);
 
+// Of all methods of the same explained class, by the metric's own direction.
+bool is_best(const Summary& summary, const MethodSummary& row, const MetricRecord& metric);
 std::string up_or_down(const MetricRecord& metric);  // an arrow to where it is better
 std::string seconds_text(const Timing& timing);      // "12.3 ms", "" where not timed
 
