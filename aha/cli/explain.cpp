@@ -22,7 +22,7 @@ Fields fields(ExplainFlags& f) {
 
 // "refined 5 steps to loss 0.4102, 301 F + 300 B": the steps done, and the passes of the target.
 std::string effort_text(const Attribution::Made& made) {
-  const std::string steps = made.steps > 0 ? fmt::format("refined {} steps to loss {:.4f}, ", made.steps, made.loss) : "";
+  const std::string steps = made.steps > 0 ? fmt::format("refined {} step{} to loss {:.4f}, ", made.steps, made.steps == 1 ? "" : "s", made.loss) : "";
   return steps + text_from_passes(made.passes);
 }
 
