@@ -4,6 +4,10 @@
 
 #include "aha/tensor/torch.h"
 
+#include <chrono>
+#include <cmath>
+#include <thread>
+
 #include "aha/base/error.h"
 #include "aha/base/parallel.h"
 #include "aha/base/stats.h"
@@ -135,12 +139,17 @@ TEST(Objective, OrdersAFreeMapLikeTheLinearClassifierDoes) {
   EXPECT_GT(rank_correlation(checks::doubles(map), checks::doubles(target.importance(pixels))), 0.95);
 }
 
-TEST(Refine, LeavesTheExplainerAsItWas) {
-  PlantedToy target(16);
+Explainer pixel_explainer(Classifier& target) {
   DecoderOptions decoder{.widths = {3}, .scales = {1}, .classes = 3, .embedding = 4, .channels = 8, .top = 8, .head = 8, .last_up = 1};
   torch::manual_seed(1);
   Explainer explainer(encoder_from_target(target, {"pixels"}), decoder);
   explainer.decoder()->eval();
+  return explainer;
+}
+
+TEST(Refine, LeavesTheExplainerAsItWas) {
+  PlantedToy target(16);
+  Explainer explainer = pixel_explainer(target);
   const auto planted = checks::planted_pictures(2, 16, 5);
   const Tensor pixels = checks::pixels_of(planted.data), classes = torch::tensor({planted.data.labels[0], planted.data.labels[1]}, torch::kInt64);
   const Tensor before = explainer.map(pixels, classes).detach();
@@ -176,17 +185,74 @@ TEST(Refine, FindsPlantedEvidenceFromAnUntrainedHead) {
   EXPECT_GE(share, 0.9);
 }
 
+// Every question takes 10 ms, so a step does, too: of 100 ms no more than ten steps can be made.
 TEST(Refine, StopsWhenItsTimeIsOver) {
-  PlantedToy target(16);
-  DecoderOptions decoder{.widths = {3}, .scales = {1}, .classes = 3, .embedding = 4, .channels = 8, .top = 8, .head = 8, .last_up = 1};
-  Explainer explainer(encoder_from_target(target, {"pixels"}), decoder);
-  const auto planted = checks::planted_pictures(1, 16, 5);
+  struct Slow : PlantedToy {
+    using PlantedToy::PlantedToy;
+    Tensor logits(const Tensor& pixels, Taps* taps) override {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      return PlantedToy::logits(pixels, taps);
+    }
+  } target(16);
+  Explainer explainer = pixel_explainer(target);
+  const Tensor pixels = checks::pixels_of(checks::planted_pictures(1, 16, 5).data), classes = torch::zeros({1}, torch::kInt64);
   RefineOptions options;
-  options.steps = 1000000;
-  options.budget_ms = 100;
+  options.steps = 20;
+  options.objective.steps = 1;
   options.objective.grid_low = options.objective.grid_high = 4;
-  const auto refined = refined_maps(target, explainer, checks::pixels_of(planted.data), torch::zeros({1}, torch::kInt64), options, {});
-  EXPECT_LT(refined.steps[0], 1000000);
+  EXPECT_EQ(refined_maps(target, explainer, pixels, classes, options, {}).steps[0], 20) << "no budget, no end before the last step";
+  options.budget_ms = 100;
+  const auto refined = refined_maps(target, explainer, pixels, classes, options, {});
+  EXPECT_GE(refined.steps[0], 1);
+  EXPECT_LE(refined.steps[0], 10);
+  EXPECT_TRUE(std::isfinite(refined.loss[0]));
+  EXPECT_EQ(refined.failed[0], "") << "an end of time is no failure";
+}
+
+// NaN where an image is nearly white everywhere; white stays white under a blurred reference.
+struct AfraidOfWhite : PlantedToy {
+  using PlantedToy::PlantedToy;
+  Tensor logits(const Tensor& pixels, Taps* taps) override {
+    return PlantedToy::logits(pixels, taps) + torch::where(pixels.mean({1, 2, 3}) > 0.9, std::nan(""), 0.0).unsqueeze(1);
+  }
+};
+
+TEST(Refine, OneImageThatDivergesLeavesTheOthersAlone) {
+  AfraidOfWhite target(16);
+  Explainer explainer = pixel_explainer(target);
+  const auto planted = checks::planted_pictures(4, 16, 5);
+  Tensor pixels = checks::pixels_of(planted.data);
+  const Tensor classes = torch::zeros({4}, torch::kInt64);
+  pixels[1].fill_(1);               // its loss is NaN
+  pixels[2][0][3][3] = std::nan("");  // its map is NaN
+  RefineOptions options;
+  options.steps = 2;
+  options.snapshots = {0, 1};
+  options.objective.grid_low = options.objective.grid_high = 4, options.objective.steps = 4;
+  options.objective.reference_choice = "all";
+  for (const int count : {1, 2, 8}) {  // one after the other, and side by side
+    set_threads(count);
+    const auto refined = refined_maps(target, explainer, pixels, classes, options, {});
+    EXPECT_EQ(refined.steps, (std::vector<int>{2, 0, 0, 2}));
+    EXPECT_EQ(refined.failed[0] + refined.failed[3], "");
+    EXPECT_NE(refined.failed[1].find("loss"), std::string::npos) << refined.failed[1];
+    EXPECT_NE(refined.failed[2].find("map"), std::string::npos) << refined.failed[2];
+    EXPECT_TRUE(std::isfinite(refined.loss[0]) && !std::isfinite(refined.loss[1]));
+    EXPECT_TRUE(refined.maps.narrow(0, 1, 2).isnan().all().item<bool>()) << "a failed image has no map";
+    EXPECT_TRUE(torch::isfinite(refined.snapshots[0][1]).all().item<bool>()) << "before it failed it had one";
+    EXPECT_TRUE(refined.snapshots[1][1].isnan().all().item<bool>());
+    for (const int64_t b : {0, 3}) {
+      const auto alone = refined_maps(target, explainer, pixels.narrow(0, b, 1), classes.narrow(0, b, 1), options, {});
+      EXPECT_TRUE(torch::equal(alone.maps[0], refined.maps[b]));
+      EXPECT_TRUE(torch::equal(alone.snapshots[1][0], refined.snapshots[1][b]));
+    }
+  }
+  set_threads(0);
+  options.steps = 0;
+  options.snapshots.clear();
+  const auto plain = refined_maps(target, explainer, pixels, classes, options, {});
+  EXPECT_EQ(plain.failed[1], "");
+  EXPECT_NE(plain.failed[2], "");
 }
 
 }  // namespace

@@ -21,11 +21,13 @@ struct RefineOptions {
   ObjectiveOptions objective;  // tau_final is the temperature; noise is not used
 };
 
+// An image whose loss or map stops being finite fails alone: the others are refined as if it were not there.
 struct Refined {
-  Tensor maps;              // (B, H, W)
-  std::vector<int> steps;   // done for each image: fewer than asked for where the budget ended
-  std::vector<double> loss; // of each image's last step; NaN where none was done
-  std::vector<Tensor> snapshots;  // one of options.snapshots each, (B, H, W): what T = that many steps gives, bit for bit
+  Tensor maps;                      // (B, H, W); NaN everywhere for an image that failed
+  std::vector<int> steps;           // done for each image: fewer than asked for where the budget ended or the image failed
+  std::vector<double> loss;         // of each image's last step; NaN where none was done
+  std::vector<std::string> failed;  // why an image failed; empty = it did not
+  std::vector<Tensor> snapshots;    // one of options.snapshots each, (B, H, W): what T = that many steps gives, bit for bit; NaN from the step on at which an image failed
 };
 
 Refined refined_maps(Classifier& target, Explainer& explainer, const Tensor& pixels, const Tensor& classes, const RefineOptions& options,

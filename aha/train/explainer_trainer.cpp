@@ -206,10 +206,15 @@ class ExplainerTask : public TrainTask {
       const Tensor pixels = input_from_image(data_.image(example), target_.info().input).unsqueeze(0).to(torch_device(context_));
       const Tensor clean = probabilities(target_, pixels, context_);  // (1, C)
       const Tensor classes = options_.explained == "truth" ? torch::tensor({static_cast<int64_t>(data_.label(example))}) : clean.argmax(1);
-      const Tensor map = refined_maps(target_, explainer_, pixels, classes.to(pixels.device()), refinement, context_).maps;
+      const Refined refined = refined_maps(target_, explainer_, pixels, classes.to(pixels.device()), refinement, context_);
+      if (!refined.failed[0].empty()) {
+        if (refinement.steps == 0) throw work_error("{}: {}", data_.id(example), refined.failed[0]);
+        sums += std::nan("");  // never the best
+        continue;
+      }
       std::vector<Tensor> references;
       for (const auto& kind : options_.objective.references) references.push_back(reference_images(pixels, {kind}, target_.info()));
-      const MapScore score = score_maps(target_, pixels, map, classes, references, context_)[0];
+      const MapScore score = score_maps(target_, pixels, refined.maps, classes, references, context_)[0];
       sums += torch::tensor({score.deletion, score.insertion, 1.0}, torch::kFloat64);
     }
     group.sum(sums);
