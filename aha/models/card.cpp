@@ -60,6 +60,7 @@ ModelCard card_from_json(const json& j, const std::string& where) {
   card.kind = text_at(j, "kind", where);
   if (std::find(kKinds.begin(), kKinds.end(), card.kind) == kKinds.end())
     throw unknown_name_error(where + ": kind", card.kind, kKinds);
+  if (card.kind == "classifier") keys.push_back("mean_color");
   if (card.kind == "explainer")
     keys.insert(keys.end(), {"encoder", "target", "temperature", "training", "refinement"});
   check_json_keys(j, keys, where);
@@ -70,6 +71,7 @@ ModelCard card_from_json(const json& j, const std::string& where) {
   card.network = object_at(j, "network", where);
   if (!j.contains("input")) throw input_error("{}: expected the key \"input\"", where);
   card.input = input_from_card_json(j["input"], where + ": input");
+  if (j.contains("mean_color")) card.mean_color = color_from_json(j["mean_color"], where + ": mean_color");
   if (j.contains("classes"))
     card.classes = j["classes"] == "imagenet1k" ? imagenet_class_names()
                                                 : texts_from_json(j["classes"], where + ": classes");
@@ -110,6 +112,7 @@ ordered_json json_from_card(const ModelCard& card) {
   if (!card.summary.empty()) j["summary"] = card.summary;
   j["network"] = card.network;
   j["input"] = card_json_from_input(card.input);
+  if (card.kind == "classifier") j["mean_color"] = card.mean_color;
   if (card.classes == imagenet_class_names())
     j["classes"] = "imagenet1k";
   else if (!card.classes.empty())

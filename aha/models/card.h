@@ -18,6 +18,7 @@ struct ModelCard {
   // Hyper-parameters, as fields() of the architecture's config lists them.
   nlohmann::json network = nlohmann::json::object();
   InputSpec input;
+  std::array<double, 3> mean_color = kImageNetMeanColor;  // of a classifier's training images
   std::vector<std::string> classes;  // names; empty for an encoder
   // Keys: data, recipe, seed, command, figures (an object of measured numbers), began_with (sha256 of the weights it was trained on from), licence, source.
   nlohmann::json provenance = nlohmann::json::object();

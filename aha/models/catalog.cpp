@@ -195,6 +195,7 @@ struct Resolved {
   CanonicalWeights weights;
   std::variant<VitConfig, ConvNextConfig> config;
   InputSpec input;
+  std::array<double, 3> mean_color = kImageNetMeanColor;
   std::vector<std::string> classes;
 };
 
@@ -248,6 +249,7 @@ Resolved resolve_directory(const std::string& name, const std::string& directory
     throw unknown_name_error(where + ": architecture", card.architecture,
                              std::vector<std::string>{"vit", "convnext"});
   r.input = card.input;
+  r.mean_color = card.mean_color;
   r.classes = card.classes;
   const int classes = std::visit([](const auto& config) { return config.classes; }, r.config);
   if (!r.classes.empty() && static_cast<int>(r.classes.size()) != classes)
@@ -310,6 +312,7 @@ std::unique_ptr<Classifier> classifier_from(Resolved r, const LoadOptions& optio
   info.architecture = r.architecture;
   info.class_names = r.classes;
   info.input = with_wishes(r.input, options);
+  info.mean_color = r.mean_color;
   info.sha256 = r.sha256;
   if (const auto* config = std::get_if<VitConfig>(&r.config)) {
     if (info.input.size % config->patch != 0)

@@ -189,6 +189,22 @@ TEST(Card, RefusesAKeyItDoesNotKnow) {
   EXPECT_THAT(refusal(typo), HasSubstr("expected the key \"input\""));
 }
 
+TEST(Card, SaysTheMeanColorOfTheTrainingImages) {
+  auto card = tiny_card();
+  card.mean_color = {0.25, 0.5, 0.75};
+  const auto folder = fresh_folder("models_mean_color");
+  auto network = tiny_vit();
+  save_classifier(folder, network, card);
+  EXPECT_EQ(load_classifier(folder, {}, Context())->info().mean_color, card.mean_color);
+  card.kind = "classifier";
+  card.architecture = "vit";
+  json written = json_from_card(card);
+  written.erase("mean_color");  // cards written before it existed
+  EXPECT_EQ(card_from_json(written, "card").mean_color, kImageNetMeanColor);
+  written["mean_color"] = {0.5, 127, 0.5};
+  EXPECT_THAT(message_of([&] { card_from_json(written, "model.json"); }), HasSubstr("mean_color: expected numbers in 0..1, found 127"));
+}
+
 TEST(ModelDirectory, GivesBackTheClassifierThatWasSaved) {
   const auto folder = fresh_folder("models_vit");
   auto network = tiny_vit();

@@ -33,12 +33,16 @@ struct InputSpec {
   std::array<double, 3> std = {0.229, 0.224, 0.225};
 };
 
+constexpr std::array<double, 3> kImageNetMeanColor = {0.485, 0.456, 0.406};
+
 struct ClassifierInfo {
   std::string name;          // what the user typed, or the model directory's name
   std::string architecture;  // "vit_b_16", "convnext_small", "script"
   int classes = 0;
   std::vector<std::string> class_names;  // empty = only indices are known
   InputSpec input;
+  // Of the training images, in [0, 1]: what the "mean" reference shows. It is not the normalization's mean, which is 0.5 for many networks.
+  std::array<double, 3> mean_color = kImageNetMeanColor;
   std::string sha256;  // of the weight file
 };
 

@@ -270,6 +270,13 @@ Preprocessing preprocessing_from_json(const json& j, const std::string& where) {
   return p;
 }
 
+std::array<double, 3> color_from_json(const json& value, const std::string& where) {
+  const auto color = triple_from_json(value, where);
+  for (const double part : color)
+    if (part < 0 || part > 1) throw input_error("{}: expected numbers in 0..1, found {}", where, part);
+  return color;
+}
+
 InputSpec input_from_card_json(const json& j, const std::string& where) {
   check_json_keys(j, {"size", "resize", "crop", "filter", "mean", "std"}, where);
   InputSpec input;

@@ -26,6 +26,9 @@ Preprocessing preprocessing_from_json(const nlohmann::json& json, const std::str
 InputSpec input_from_card_json(const nlohmann::json& json, const std::string& where);
 nlohmann::ordered_json card_json_from_input(const InputSpec& input);
 
+// [R, G, B], each in 0..1
+std::array<double, 3> color_from_json(const nlohmann::json& json, const std::string& where);
+
 // "short side 248 bicubic, crop 224, mean 0.5 0.5 0.5, std 0.5 0.5 0.5"
 std::string text_from_input(const InputSpec& input);
 

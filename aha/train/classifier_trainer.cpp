@@ -357,6 +357,7 @@ FitReport fit(const FitOptions& given, WorkerGroup& group, const Context& given_
     card.summary = fmt::format("{} on {}, {:.2f} M parameters", options.arch, without_folders(options.data),
                                static_cast<double>(report.parameters) / 1e6);
     card.input = input;
+    if (options.data.starts_with("cifar10")) card.mean_color = kCifarMean;
     card.classes = names_of_classes(*data, classes);
     card.provenance = {
         {"data", without_folders(options.data)}, {"recipe", settings.dump()}, {"seed", context.seed}, {"figures", figures}};
