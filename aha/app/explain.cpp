@@ -14,7 +14,7 @@
 #include "aha/image/png.h"
 #include "aha/image/read.h"
 #include "aha/methods/catalog.h"
-#include "aha/objective/step.h"
+#include "aha/perturb/reference.h"
 
 namespace aha {
 namespace {
@@ -115,13 +115,6 @@ int class_from_text(const std::string& text, const ClassifierInfo& target) {
   throw unknown_name_error("class", text, names);
 }
 
-std::vector<Tensor> scoring_references(const Tensor& pixels, const ClassifierInfo& target) {
-  std::vector<Tensor> references;
-  for (const char* kind : {"black", "mean", "blur"})
-    references.push_back(reference_images(pixels, std::vector<std::string>(static_cast<size_t>(pixels.size(0)), kind), target));
-  return references;
-}
-
 void explain(const MethodContext& explained_by, const std::vector<std::string>& pictures, const ExplainOptions& options,
              const std::function<void(const Explanation&)>& each, const Context& context) {
   Classifier& target = explained_by.target;
@@ -155,7 +148,7 @@ void explain(const MethodContext& explained_by, const std::vector<std::string>& 
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / static_cast<double>(B);
     std::vector<MapScore> scores, floors;
     if (options.score) {
-      const auto references = scoring_references(pixels, info);
+      const auto references = all_references(pixels, with_mean_color({}, info.mean_color));
       scores = score_maps(target, pixels, maps, classes, references, context);
       floors = score_maps(target, pixels, random->maps(pixels, classes, streams, context), classes, references, context);
     }

@@ -12,7 +12,7 @@
 #include "aha/objective/refine.h"
 #include "aha/objective/terms.h"
 #include "aha/ranking/hard_order.h"
-#include "aha/train/explainer_trainer.h"
+#include "aha/train/explainer_shape.h"
 #include "aha/train/optimiser.h"
 
 namespace aha {

@@ -23,13 +23,18 @@ Fields fields(TargetOptions& o) {
       .add("std", o.std, "R,G,B that the difference is divided by; default: the model's own").range(1e-6, 1e6);
 }
 
-std::unique_ptr<Classifier> load_target(const TargetOptions& options, const Context& context) {
+std::pair<std::string, LoadOptions> named_target(const TargetOptions& options) {
   if (options.target.empty()) throw input_error("--target: expected a bundled model, a model directory, ARCH:FILE or script:FILE.pt, found nothing");
   LoadOptions load;
   if (options.input_size > 0) load.input_size = options.input_size;
   load.mean = three(options.mean, "--mean");
   load.std = three(options.std, "--std");
-  return load_classifier(options.target, load, context);
+  return {options.target, load};
+}
+
+std::unique_ptr<Classifier> load_target(const TargetOptions& options, const Context& context) {
+  const auto [target, load] = named_target(options);
+  return load_classifier(target, load, context);
 }
 
 // Without a spec: the first by name that was trained for this very target.

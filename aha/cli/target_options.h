@@ -18,6 +18,8 @@ struct TargetOptions {
 };
 Fields fields(TargetOptions& options);
 
+// The model's spec and what the user says about it.
+std::pair<std::string, LoadOptions> named_target(const TargetOptions& options);
 std::unique_ptr<Classifier> load_target(const TargetOptions& options, const Context& context);
 
 // The explainer that `spec` names, or the bundled one that was trained for exactly this target; none where there is neither.

@@ -49,26 +49,6 @@ void check_names(const Dataset& data) {
       throw input_error("{}: expected every picture once, found {} twice", data.name(), data.id(i));
 }
 
-// The mean reference is the data set's mean colour where it is known, else ImageNet's.
-ReferenceOptions reference_options_for(const std::string& data) {
-  ReferenceOptions options;
-  if (data.starts_with("cifar10")) options.colour = {0.4914, 0.4822, 0.4465};
-  return options;
-}
-
-// Exact values in pixel space.
-nlohmann::json json_from_references(const std::vector<std::string>& names, const ReferenceOptions& options) {
-  ReferenceOptions copy = options;
-  nlohmann::json out = {
-      {"black", {0, 0, 0}}, {"mean", options.colour}, {"blur", json_from_fields(fields(copy))}};
-  out["blur"].erase("colour");
-  out["blur"]["rule"] =
-      "gaussian, borders reflected; sigma 0 = 25/224 of the shorter side, kernel 0 = 4 sigma + 1 taps";
-  for (const char* name : {"black", "mean", "blur"})
-    if (std::find(names.begin(), names.end(), name) == names.end()) out.erase(name);
-  return out;
-}
-
 // What the maps of an explainer depend on; null = there is none.
 nlohmann::json explainer_settings(const MethodContext& by) {
   if (!by.explainer) return nullptr;
@@ -417,7 +397,7 @@ Evaluation evaluate(const MethodContext& explained_by, const Dataset& data, cons
   check_names(data);
   if (options.explained != "predicted") check_labels(data, explained_by.target.info());
 
-  const ReferenceOptions reference_options = reference_options_for(data.name());
+  const ReferenceOptions reference_options = with_mean_color(protocol.reference, explained_by.target.info().mean_color);
   const auto references = json_from_references(protocol.references, reference_options);
   const auto shared = shared_settings(explained_by, data, protocol, references, context);
   make_directories((fs::path(out) / "maps").string());

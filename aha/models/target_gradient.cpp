@@ -23,7 +23,7 @@ Tensor chosen(const Tensor& logits, const Tensor& classes) {
 }
 
 Tensor mean_colour(const Classifier& target, const Tensor& like) {
-  return per_channel(target.info().input.mean, like);
+  return per_channel(target.info().mean_color, like);
 }
 Tensor channel_std(const Classifier& target, const Tensor& like) {
   return per_channel(target.info().input.std, like);

@@ -30,8 +30,9 @@ std::vector<std::string> attention_taps(const Classifier& target);
 // The feature maps (B, C, h, w) that enter a ConvNet's pooling: "features", or empty.
 std::string feature_tap(const Classifier& target);
 
-// Per-channel constants of the target's normalisation, (1, 3, 1, 1).
+// The color of the mean reference (ClassifierInfo::mean_color), (1, 3, 1, 1).
 Tensor mean_colour(const Classifier& target, const Tensor& like);
+// Per-channel constant of the target's normalisation, (1, 3, 1, 1).
 Tensor channel_std(const Classifier& target, const Tensor& like);
 
 // logits (B, C), classes (B) -> (B)

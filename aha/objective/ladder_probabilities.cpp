@@ -3,7 +3,7 @@
 #include "aha/tensor/torch.h"
 
 #include "aha/nn/frozen_network.h"
-#include "aha/objective/one_thread_each.h"
+#include "aha/tensor/one_thread_each.h"
 
 namespace aha {
 namespace {

@@ -12,7 +12,7 @@
 #include "aha/base/parallel.h"
 #include "aha/base/stats.h"
 #include "aha/objective/ladder_probabilities.h"
-#include "aha/objective/one_thread_each.h"
+#include "aha/tensor/one_thread_each.h"
 #include "aha/objective/refine.h"
 #include "aha/objective/terms.h"
 #include "aha/testing/close.h"
@@ -95,7 +95,7 @@ TEST(Terms, SmoothnessIgnoresSlopesAndSeesPeaks) {
 
 TEST(DrawStep, IsAPureFunctionOfItsPlace) {
   ObjectiveOptions options;
-  options.noise = 1;
+  options.noise = 1, options.noise_final = 0;
   options.tau_final = 0.25;
   const StepPlace place{7, 11, 1, 4, 0.5};
   const auto a = draw_step(options, place, 4, 32, 32), b = draw_step(options, place, 4, 32, 32);
@@ -107,6 +107,22 @@ TEST(DrawStep, IsAPureFunctionOfItsPlace) {
   // Image 2 of this group is image 0 of a group that begins two places later.
   const auto later = draw_step(options, {7, 11, 9, 6, 0.5}, 2, 32, 32);
   EXPECT_EQ(later.references[0][0], a.references[0][2]);
+}
+
+TEST(DrawStep, ASingleTauOrNoiseHoldsForTheWholeRun) {
+  ObjectiveOptions options;
+  set_all_from_spec(fields(options), "tau=0.5:noise=0.25", "--");
+  for (const double progress : {0.0, 0.3, 1.0}) {
+    const auto step = draw_step(options, {7, 11, 1, 4, progress}, 1, 32, 32);
+    EXPECT_DOUBLE_EQ(step.sort.tau, 0.5) << progress;
+    EXPECT_DOUBLE_EQ(step.sort.noise, 0.25) << progress;
+  }
+  set_all_from_spec(fields(options), "tau-final=0.125:noise-final=0", "--");
+  const auto last = draw_step(options, {7, 11, 1, 4, 1.0}, 1, 32, 32);
+  EXPECT_DOUBLE_EQ(last.sort.tau, 0.125);
+  EXPECT_DOUBLE_EQ(last.sort.noise, 0);
+  options.tau_final = 0;
+  EXPECT_THROW(check_options(options), Error);
 }
 
 TEST(DrawStep, RefusesGridsThatEndBeforeTheyBegin) {

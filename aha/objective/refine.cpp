@@ -10,7 +10,7 @@
 
 #include "aha/base/error.h"
 #include "aha/base/parallel.h"
-#include "aha/objective/one_thread_each.h"
+#include "aha/tensor/one_thread_each.h"
 
 namespace aha {
 namespace {

@@ -12,7 +12,7 @@ namespace aha {
 
 struct RefineOptions {
   int steps = 3;           // T; 0 = the explainer's own map
-  double lr = 1e-3;        // of AdamW. The best value depends on the decoder's size (1e-4 for 16 M parameters, 3e-3 for 0.1 M) and is in the explainer's card
+  double lr = 1e-4;        // of AdamW, the paper's. The best value depends on the decoder's size (1e-4 for 16 M parameters, 3e-3 for 0.1 M) and is in the explainer's card
   double weight_decay = 1e-3;
   double clip = 1;         // longest gradient
   int grids = 1;           // region grids a step

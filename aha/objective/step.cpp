@@ -27,21 +27,27 @@ Fields fields(ObjectiveOptions& o) {
       .add("grid-low", o.grid_low, "smallest G of the G x G region grid").range(1, 512)
       .add("grid-high", o.grid_high, "largest G").range(1, 512)
       .add("grid-offsets", o.grid_offsets, "shift the grid by a random part of a region")
-      .add("tau", o.tau, "temperature of the soft order at the first step").range(1e-6, 1e6)
-      .add("tau-final", o.tau_final, "temperature at the last step").range(1e-6, 1e6)
-      .add("noise", o.noise, "scale of the Gumbel noise at the first step; the paper has 1").range(0, 1e6)
-      .add("noise-final", o.noise_final, "scale of the Gumbel noise at the last step").range(0, 1e6)
+      .add("tau", o.tau, "temperature of the soft order").range(1e-6, 1e6)
+      .add("tau-final", o.tau_final, "temperature at the last step, if it is to change; -1 = tau").range(-1, 1e6)
+      .add("noise", o.noise, "scale of the Gumbel noise; the paper has 1").range(0, 1e6)
+      .add("noise-final", o.noise_final, "scale of the Gumbel noise at the last step, if it is to change; -1 = noise").range(-1, 1e6)
       .add("sinkhorn-iterations", o.iterations, "row and column normalisations").range(1, 10000)
       .add("jitter", o.jitter, "k at a random place of each of S strata")
       .add("references", o.references, "what replaces removed pixels").choices({"black", "mean", "blur"})
-      .add("reference-choice", o.reference_choice, "one drawn for each image and step, or all of them").choices({"one", "all"});
+      .add("reference-choice", o.reference_choice, "one drawn for each image and step, or all of them").choices({"one", "all"})
+      .nest("", fields(o.reference));
 }
 
 void check_options(const ObjectiveOptions& o) {
   if (o.grid_low > o.grid_high) throw input_error("grid: expected low <= high, found {} and {}", o.grid_low, o.grid_high);
   if (o.references.empty()) throw input_error("references: expected at least one of black, mean, blur, found none");
+  if (o.tau_final != -1 && !(o.tau_final >= 1e-6)) throw input_error("tau-final: expected 1e-06 or more, or -1 for tau, found {}", o.tau_final);
+  if (o.noise_final != -1 && !(o.noise_final >= 0)) throw input_error("noise-final: expected 0 or more, or -1 for noise, found {}", o.noise_final);
   if (o.window_px % 2 == 0) throw input_error("smoothness-window: expected an odd number, found {}", o.window_px);
 }
+
+double final_tau(const ObjectiveOptions& o) { return o.tau_final == -1 ? o.tau : o.tau_final; }
+double final_noise(const ObjectiveOptions& o) { return o.noise_final == -1 ? o.noise : o.noise_final; }
 
 ObjectiveStep draw_step(const ObjectiveOptions& options, const StepPlace& place, int64_t images, int64_t height, int64_t width) {
   check_options(options);
@@ -59,8 +65,8 @@ ObjectiveStep draw_step(const ObjectiveOptions& options, const StepPlace& place,
     const size_t drawn = draw.below(options.references.size());
     for (size_t r = 0; r < rounds; ++r) step.references[r].push_back(options.references[rounds > 1 ? r : drawn]);
   }
-  step.sort.tau = options.tau * std::pow(options.tau_final / options.tau, place.progress);
-  step.sort.noise = options.noise + (options.noise_final - options.noise) * place.progress;
+  step.sort.tau = options.tau * std::pow(final_tau(options) / options.tau, place.progress);
+  step.sort.noise = options.noise + (final_noise(options) - options.noise) * place.progress;
   step.sort.iterations = options.iterations;
   step.noise = {unsigned_of(place.step), unsigned_of(place.first_image)};
   return step;
@@ -74,8 +80,9 @@ ObjectiveResult objective(Classifier& target, const Tensor& maps, const Objectiv
   const SoftMasks soft = soft_top_k(scores, step.ks, step.sort, step.noise, context);    // (B, S, K)
 
   LadderImages ladder;
+  const ReferenceOptions reference = with_mean_color(options.reference, target.info().mean_color);
   std::vector<Tensor> references;
-  for (const auto& kinds : step.references) references.push_back(reference_images(images.pixels, kinds, target.info()));
+  for (const auto& kinds : step.references) references.push_back(reference_images(images.pixels, kinds, reference));
   ladder.pixels = images.pixels.repeat({rounds, 1, 1, 1});  // (R B, 3, H, W), all images of round 0 first
   ladder.reference = torch::cat(references);
   ladder.region = step.grid.region_of_pixel().view({step.grid.height, step.grid.width});
@@ -92,23 +99,6 @@ ObjectiveResult objective(Classifier& target, const Tensor& maps, const Objectiv
   result.score_range = (scores.amax(1) - scores.amin(1)).mean().item<double>();
   result.residual = soft.residual.max().item<double>();
   return result;
-}
-
-std::array<double, 3> mean_colour_of(const ClassifierInfo& target) {
-  const auto& mean = target.input.mean;
-  const bool conventional = mean == std::array<double, 3>{0.5, 0.5, 0.5} || mean == std::array<double, 3>{0, 0, 0};
-  return conventional ? std::array<double, 3>{0.485, 0.456, 0.406} : mean;
-}
-
-Tensor reference_images(const Tensor& pixels, const std::vector<std::string>& kinds, const ClassifierInfo& target) {
-  const torch::NoGradGuard no_grad;
-  const auto colour = mean_colour_of(target);
-  ReferenceOptions options;
-  options.colour.assign(colour.begin(), colour.end());
-  std::vector<Tensor> out;
-  for (size_t b = 0; b < kinds.size(); ++b)
-    out.push_back(reference_image(pixels.narrow(0, static_cast<int64_t>(b), 1), reference_from_name(kinds[b]), options));
-  return torch::cat(out);
 }
 
 }  // namespace aha

@@ -23,17 +23,22 @@ struct ObjectiveOptions {
   int window_px = 3;                   // side of the averaging filter, odd
   int grid_low = 7, grid_high = 28;    // G is drawn from these, both included
   bool grid_offsets = true;
-  double tau = 1, tau_final = 1;       // temperature at the first and the last step, geometric between
-  double noise = 0, noise_final = 0;   // scale of the Gumbel noise, linear between; the paper trains with 1
+  double tau = 1, tau_final = -1;      // temperature at the first and the last step, geometric between; final -1 = tau holds for the whole run
+  double noise = 0, noise_final = -1;  // scale of the Gumbel noise, linear between; final -1 = noise holds for the whole run; the paper trains with 1
   int iterations = 30;                 // of Sinkhorn
   bool jitter = true;                  // k at a random place of each of S strata; false = in its middle
   std::vector<std::string> references = {"black", "mean", "blur"};
   std::string reference_choice = "one";  // one = drawn for each image and step; all = each image with every one of them
+  ReferenceOptions reference;            // what they look like; a mean color that is not given is the target's
 };
 Fields fields(ObjectiveOptions& options);
 
 // Input error for values that do not fit each other.
 void check_options(const ObjectiveOptions& options);
+
+// At the last step, whatever the options left open.
+double final_tau(const ObjectiveOptions& options);
+double final_noise(const ObjectiveOptions& options);
 
 // The random part of a step.
 struct ObjectiveStep {
@@ -68,12 +73,5 @@ struct ObjectiveResult {
 // maps (B, H, W)
 ObjectiveResult objective(Classifier& target, const Tensor& maps, const ObjectiveImages& images, const ObjectiveStep& step,
                           const ObjectiveOptions& options, const Context& context);
-
-// What the `mean` reference shows for this target: the colour its normalisation subtracts, which is that of its training data; ImageNet's where that is the
-// conventional 0.5, 0.5, 0.5.
-std::array<double, 3> mean_colour_of(const ClassifierInfo& target);
-
-// One reference image each, of the kinds named; (B, 3, H, W).
-Tensor reference_images(const Tensor& pixels, const std::vector<std::string>& kinds, const ClassifierInfo& target);
 
 }  // namespace aha

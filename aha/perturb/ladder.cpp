@@ -59,22 +59,4 @@ Tensor HardLadder::images(int64_t first, int64_t count) const {
   return torch::where(keep, pixels_.unsqueeze(1), reference_.unsqueeze(1));
 }
 
-SoftLadder::SoftLadder(const Tensor& pixels, const Tensor& reference, const Tensor& masks)
-    : pixels_(pixels), reference_(reference), masks_(masks) {
-  check_images(pixels, reference);
-  check_shape(masks, {pixels.size(0), -1, pixels.size(2), pixels.size(3)}, "masks");
-}
-
-Tensor SoftLadder::deletion(int64_t first, int64_t count) const {
-  check_steps(first, count, steps());
-  const Tensor mask = masks_.narrow(1, first, count).unsqueeze(2);  // (B, count, 1, H, W)
-  return pixels_.unsqueeze(1) * (1 - mask) + reference_.unsqueeze(1) * mask;
-}
-
-Tensor SoftLadder::insertion(int64_t first, int64_t count) const {
-  check_steps(first, count, steps());
-  const Tensor mask = masks_.narrow(1, first, count).unsqueeze(2);
-  return pixels_.unsqueeze(1) * mask + reference_.unsqueeze(1) * (1 - mask);
-}
-
 }  // namespace aha

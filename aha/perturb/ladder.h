@@ -1,11 +1,8 @@
-// Ladders: the sequences of perturbed images that deletion and insertion are measured and learned on.
+// Perturbation sequences: the images that deletion and insertion are measured on.
 //
-// A hard ladder takes an order and removes whole elements: the k most important (deletion) or the k least
-// important (insertion at N - k, the same image seen from the other end). A soft ladder blends with masks m
-// in [0, 1]: deletion I (1 - m) + I0 m, insertion I m + I0 (1 - m), differentiable in m.
-//
-// Both make their images when asked, a few steps at a time, so that memory is bounded by the caller: 32
-// images of 224 px are 19 MB, a whole ladder of 224 steps times a batch would be gigabytes.
+// An order decides which elements go: the k most important (deletion) or the k least important (insertion at N - k, the same image seen from the other end). Images are
+// made when asked for, a few steps at a time, so that memory is bounded by the caller: 32 images of 224 px are 19 MB, a whole sequence of 224 steps times a batch would
+// be gigabytes. Soft masks, which training differentiates, never become images here: objective/ladder_probabilities.h.
 #pragma once
 
 #include <span>
@@ -42,19 +39,6 @@ class HardLadder {
   Tensor pixels_, reference_, order_;
   std::vector<int64_t> counts_;
   Removal removal_;
-};
-
-class SoftLadder {
- public:
-  // pixels, reference (B, 3, H, W); masks (B, S, H, W), 1 = among the top k
-  SoftLadder(const Tensor& pixels, const Tensor& reference, const Tensor& masks);
-
-  int64_t steps() const { return masks_.size(1); }
-  Tensor deletion(int64_t first, int64_t count) const;   // (B, count, 3, H, W)
-  Tensor insertion(int64_t first, int64_t count) const;  // (B, count, 3, H, W)
-
- private:
-  Tensor pixels_, reference_, masks_;
 };
 
 }  // namespace aha

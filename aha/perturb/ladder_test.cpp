@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "aha/base/error.h"
-#include "aha/testing/gradient.h"
 
 namespace aha {
 namespace {
@@ -52,37 +51,12 @@ TEST(Ladder, HardImagesHoldThePixelOrTheReferenceExactly) {
   EXPECT_TRUE(torch::equal(ladder.images(1, 1), images.narrow(1, 1, 1)));
 }
 
-TEST(Ladder, SoftMasksOfZeroAndOneGiveTheHardLadder) {
-  torch::manual_seed(2);
-  const Tensor pixels = torch::rand({2, 3, 4, 4}), reference = torch::rand({2, 3, 4, 4}),
-               order = torch::rand({2, 16}).argsort(/*stable=*/true, 1);
-  const std::vector<int64_t> counts = {0, 3, 16};
-  const Tensor top = 1 - keep_from_order(order, counts, Removal::kTop, pixels.options()).view({2, 3, 4, 4});
-  const SoftLadder soft(pixels, reference, top);
-  EXPECT_TRUE(torch::equal(soft.deletion(0, 3),
-                           HardLadder(pixels, reference, order, counts, Removal::kTop).images(0, 3)));
-  // Keeping the top k is removing the bottom N - k.
-  EXPECT_TRUE(torch::equal(soft.insertion(0, 3),
-                           HardLadder(pixels, reference, order, {16, 13, 0}, Removal::kBottom).images(0, 3)));
-}
-
-TEST(Ladder, SoftImagesAreDifferentiableInTheMasks) {
-  torch::manual_seed(3);
-  const auto pixels = torch::rand({1, 3, 3, 3}, torch::kFloat64),
-             reference = torch::rand({1, 3, 3, 3}, torch::kFloat64);
-  const auto loss = [&](const Tensor& masks) {
-    const SoftLadder ladder(pixels, reference, masks);
-    return ladder.deletion(0, 2).pow(3).sum() - ladder.insertion(1, 1).pow(2).sum();
-  };
-  EXPECT_LT(checks::gradient_error(loss, torch::rand({1, 2, 3, 3}, torch::kFloat64)), 1e-6);
-}
-
 TEST(Ladder, RefusesWhatDoesNotFit) {
   const Tensor pixels = torch::rand({1, 3, 4, 4}), order = torch::arange(16).view({1, 16});
   EXPECT_THROW(HardLadder(pixels, pixels, order.narrow(1, 0, 9), {1}, Removal::kTop), Error);
   EXPECT_THROW(HardLadder(pixels, pixels, order, {17}, Removal::kTop).images(0, 1), Error);
   EXPECT_THROW(HardLadder(pixels, pixels, order, {1}, Removal::kTop).images(0, 2), Error);
-  EXPECT_THROW(SoftLadder(pixels, pixels, torch::rand({1, 2, 4, 5})), Error);
+  EXPECT_THROW(HardLadder(pixels, torch::rand({1, 3, 4, 5}), order, {1}, Removal::kTop), Error);
   const std::vector<double> fractions = {1.5};
   EXPECT_THROW(removed_counts(10, fractions), Error);
 }

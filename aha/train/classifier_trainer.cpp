@@ -8,8 +8,6 @@
 
 #include "aha/base/error.h"
 #include "aha/base/files.h"
-#include "aha/base/log.h"
-#include "aha/base/parallel.h"
 #include "aha/base/rng.h"
 #include "aha/data/dataset.h"
 #include "aha/models/catalog.h"
@@ -309,14 +307,17 @@ Fields fields(FitOptions& o) {
   return list;
 }
 
-FitReport fit(const FitOptions& given, WorkerGroup& group, const Context& given_context) {
-  FitOptions options = given;
+std::optional<FitReport> fit_classifier(const FitOptions& options, const Context& given_context) {
   Context context = given_context;
+  const auto group = start_or_join_workers(options.train, context);
+  if (!group) return std::nullopt;
+  const FitReport report = fit(options, *group, context);
+  return group->leader() ? std::optional(report) : std::nullopt;
+}
+
+FitReport fit(const FitOptions& given, WorkerGroup& group, const Context& context) {
+  FitOptions options = given;
   if (options.train.out.empty()) throw input_error("--out: expected the folder of the run, found nothing");
-  if (context.threads == 0 && workers_here() > 1) {
-    context.threads = std::max(1, cores_present() / workers_here());
-    start_compute(context);
-  }
   const auto data = slice(open_dataset(options.data), options.slice);
   const int classes = classes_of(*data);
   Student student(options.arch, options.network, classes);

@@ -67,7 +67,7 @@ TEST(ExplainerTrainer, RecoversTheOrderOfALinearClassifier) {
   const Context context = quiet();
   const auto explainer = make_explainer(target, pixel_shape(16), context);
   WorkerGroup alone;
-  train_explainer(target, *explainer, data, options, {}, alone, context);
+  train_decoder(target, *explainer, data, options, {}, alone, context);
 
   const torch::NoGradGuard no_grad;
   const Tensor pixels = checks::pixels_of(fresh), truth = target.importance(pixels);
@@ -88,7 +88,7 @@ TEST(ExplainerTrainer, PutsItsTopMassOnPlantedEvidence) {
   const Context context = quiet();
   const auto explainer = make_explainer(target, pixel_shape(16), context);
   WorkerGroup alone;
-  const auto report = train_explainer(target, *explainer, planted.data, options, {}, alone, context);
+  const auto report = train_decoder(target, *explainer, planted.data, options, {}, alone, context);
   EXPECT_GT(report.train.best.at("ins-del"), 0.2);
 
   const torch::NoGradGuard no_grad;
@@ -106,7 +106,7 @@ TEST(ExplainerTrainer, RefusesBatchesThatDoNotSplitIntoGroups) {
   context.batch_size = 6;
   const auto explainer = make_explainer(target, pixel_shape(4), context);
   WorkerGroup alone;
-  EXPECT_THROW(train_explainer(target, *explainer, planted.data, options, {}, alone, context), Error);
+  EXPECT_THROW(train_decoder(target, *explainer, planted.data, options, {}, alone, context), Error);
 }
 
 TEST(MakeExplainer, SaysWhichTapsATargetHas) {
@@ -132,7 +132,7 @@ TEST(ExplainerTrainer, WhatKeepsFewPicturesFromBeingLearnedByHeart) {
     const auto explainer = make_explainer(target, pixel_shape(4), quiet());
     const Tensor before = explainer->decoder()->class_embed->weight.detach().clone();
     const auto group = WorkerGroup::from_environment(60);
-    train_explainer(target, *explainer, planted.data, options, {}, *group, quiet());
+    train_decoder(target, *explainer, planted.data, options, {}, *group, quiet());
     EXPECT_EQ(torch::equal(explainer->decoder()->class_embed->weight, before), !learn);
     return explainer->decoder()->top->weight.detach().clone();
   };
@@ -154,7 +154,7 @@ TEST(ExplainerTrainer, ALabelSaysNothingOfTwoPicturesInOne) {
   options.cutmix_share = 0.5;
   const auto explainer = make_explainer(target, pixel_shape(4), quiet());
   const auto group = WorkerGroup::from_environment(60);
-  EXPECT_THROW(train_explainer(target, *explainer, planted.data, options, {}, *group, quiet()), Error);
+  EXPECT_THROW(train_decoder(target, *explainer, planted.data, options, {}, *group, quiet()), Error);
 }
 
 // One run of 40 steps in six epochs, slow enough to be killed, as a program of its own: the tests below start it by this name.
@@ -185,8 +185,8 @@ TEST(ExplainerTrainerRun, DISABLED_OneRun) {
   start_compute(context);
   const auto explainer = make_explainer(target, pixel_shape(4), context);
   const auto group = WorkerGroup::from_environment(60);
-  const auto report = train_explainer(target, *explainer, planted.data, options, {}, *group, context);
-  if (group->leader()) save_trained(target, *explainer, "memory", options, report, context);
+  const auto report = train_decoder(target, *explainer, planted.data, options, {}, *group, context);
+  if (group->leader()) save_explainer(out, *explainer, explainer_card(target.info(), "memory", options, report, context));
 }
 
 const std::vector<std::string> kRunArguments = {"--gtest_filter=ExplainerTrainerRun.DISABLED_OneRun", "--gtest_also_run_disabled_tests"};

@@ -1,4 +1,4 @@
-#include "aha/objective/one_thread_each.h"
+#include "aha/tensor/one_thread_each.h"
 
 #include <dlfcn.h>
 #include <omp.h>
