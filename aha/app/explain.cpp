@@ -124,6 +124,7 @@ void explain(const MethodContext& explained_by, const std::vector<std::string>& 
   const int given_class = options.wanted == "predicted" ? -1 : class_from_text(options.wanted, info);
   if (!options.out.empty()) make_directories(options.out);
   const auto stems = file_stems(pictures);
+  const ReferenceOptions reference = with_mean_color({}, info.mean_color);
 
   const auto count = static_cast<int64_t>(pictures.size());
   // A budget is a promise for each picture: they do not wait for each other.
@@ -148,7 +149,7 @@ void explain(const MethodContext& explained_by, const std::vector<std::string>& 
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / static_cast<double>(B);
     std::vector<MapScore> scores, floors;
     if (options.score) {
-      const auto references = all_references(pixels, with_mean_color({}, info.mean_color));
+      const auto references = all_references(pixels, reference);
       scores = score_maps(target, pixels, maps, classes, references, context);
       floors = score_maps(target, pixels, random->maps(pixels, classes, streams, context), classes, references, context);
     }
@@ -169,6 +170,7 @@ void explain(const MethodContext& explained_by, const std::vector<std::string>& 
       if (options.score) {
         e.score = scores[static_cast<size_t>(b)];
         e.random = floors[static_cast<size_t>(b)];
+        e.references = json_from_references(reference);
       }
       if (!options.out.empty()) write_files(e, pixels[b], stems[first + b], options);
       each(e);
@@ -188,6 +190,7 @@ nlohmann::ordered_json json_from(const Explanation& e) {
     json["deletion"] = e.score->deletion;
     json["insertion"] = e.score->insertion;
     json["random"] = {{"deletion", e.random->deletion}, {"insertion", e.random->insertion}};
+    json["references"] = e.references;
   }
   json["seconds"] = e.seconds;
   return json;

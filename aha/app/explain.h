@@ -38,6 +38,7 @@ struct Explanation {
   double low = 0, high = 0;
   std::string map_file, heat_file, overlay_file, json_file;  // empty where nothing was written
   std::optional<MapScore> score, random;                     // of this map, of a random one
+  nlohmann::json references;                                 // what the scores were taken with (perturb/reference.h)
   double seconds = 0;                                        // of the map alone: no reading, no score
 };
 

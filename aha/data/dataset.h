@@ -3,7 +3,7 @@
 //   cifar10[:SPLIT]         sample (in the tree), train or test (data/cifar10.h)
 //   folder:DIR              one sub-folder a class, classes in sorted order of their names (torchvision's ImageFolder)
 //   list:FILE.csv           lines `path,label`, paths relative to the file; a first line `path,label` is skipped
-//   imagenet:DIR[:SPLIT]    DIR/SPLIT/nXXXXXXXX/*.JPEG, split train or val (default val)
+//   imagenet:DIR[:SPLIT]    DIR/SPLIT/nXXXXXXXX/*.JPEG, split train or val (default val); labels are those of ImageNet-1k whichever folders are there
 //
 // A data set is cheap to make (it lists, it does not decode) and image() may be called from several threads at once.
 #pragma once

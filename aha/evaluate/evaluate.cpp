@@ -398,7 +398,7 @@ Evaluation evaluate(const MethodContext& explained_by, const Dataset& data, cons
   if (options.explained != "predicted") check_labels(data, explained_by.target.info());
 
   const ReferenceOptions reference_options = with_mean_color(protocol.reference, explained_by.target.info().mean_color);
-  const auto references = json_from_references(protocol.references, reference_options);
+  const auto references = json_from_references(reference_options, protocol.references);
   const auto shared = shared_settings(explained_by, data, protocol, references, context);
   make_directories((fs::path(out) / "maps").string());
   RowStore rows(out, shared);

@@ -120,12 +120,12 @@ std::vector<Tensor> all_references(const Tensor& pixels, const ReferenceOptions&
   return out;
 }
 
-nlohmann::json json_from_references(std::span<const std::string> names, const ReferenceOptions& options) {
+nlohmann::json json_from_references(const ReferenceOptions& options, std::vector<std::string> names) {
   ReferenceOptions copy = options;
   nlohmann::json blur = json_from_fields(fields(copy)), out = nlohmann::json::object();
   blur.erase("mean-color");
   blur["rule"] = "gaussian, borders reflected; sigma 0 = 25/224 of the shorter side, kernel 0 = 4 sigma + 1 taps";
-  for (const auto& name : names)
+  for (const auto& name : names.empty() ? kNames : names)
     out[name] = name == "black" ? nlohmann::json{0, 0, 0} : name == "mean" ? nlohmann::json(options.mean_color) : blur;
   return out;
 }

@@ -48,7 +48,7 @@ Tensor reference_images(const Tensor& pixels, std::span<const std::string> kinds
 std::vector<Tensor> all_references(const Tensor& pixels, const ReferenceOptions& options, std::vector<std::string> names = {});
 
 // What a result says of its references: exact values in pixel space.
-nlohmann::json json_from_references(std::span<const std::string> names, const ReferenceOptions& options);
+nlohmann::json json_from_references(const ReferenceOptions& options, std::vector<std::string> names = {});
 
 // exp(-d^2 / 2 sigma^2), normalised.
 std::vector<double> gaussian_weights(int taps, double sigma);

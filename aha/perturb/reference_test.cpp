@@ -106,7 +106,7 @@ TEST(Reference, OneForEachImageOrAllForAll) {
   EXPECT_TRUE(torch::equal(each[1], all[2][1]));
   EXPECT_TRUE(torch::equal(each[2], all[0][2]));
   EXPECT_EQ(all_references(pixels, options, {"blur"}).size(), 1u);
-  const auto json = json_from_references(kinds, options);
+  const auto json = json_from_references(options, kinds);
   EXPECT_EQ(json["mean"], (std::vector<double>{0.4914, 0.4822, 0.4465}));
   EXPECT_EQ(json["black"], (std::vector<int>{0, 0, 0}));
   EXPECT_TRUE(json["blur"].contains("rule"));

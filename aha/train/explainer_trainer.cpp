@@ -132,7 +132,7 @@ ModelCard explainer_card(const ClassifierInfo& target, const std::string& data, 
   card.target = ModelCard::TargetPart{without_folders(target.name), target.architecture, target.sha256};
   card.temperature = final_tau(options.objective);
   card.training = card_training(options);
-  card.training["reference-values"] = json_from_references(options.objective.references, with_mean_color(options.objective.reference, target.mean_color));
+  card.training["reference-values"] = json_from_references(with_mean_color(options.objective.reference, target.mean_color), options.objective.references);
   card.refinement = card_refinement(options, report.refinement_lr);
   card.provenance = {{"data", without_folders(data)},
                      {"seed", context.seed},

@@ -6,16 +6,19 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <sstream>
 #include <thread>
 
 #include "aha/base/error.h"
 #include "aha/base/files.h"
 #include "aha/base/parallel.h"
 #include "aha/base/stats.h"
+#include "aha/base/toml.h"
 #include "aha/models/testing.h"
 #include "aha/objective/refine.h"
 #include "aha/testing/checks.h"
 #include "aha/testing/toy_classifiers.h"
+#include "aha/train/classifier_trainer.h"
 #include "aha/weights/safetensors.h"
 
 namespace aha {
@@ -155,6 +158,105 @@ TEST(ExplainerTrainer, ALabelSaysNothingOfTwoPicturesInOne) {
   const auto explainer = make_explainer(target, pixel_shape(4), quiet());
   const auto group = WorkerGroup::from_environment(60);
   EXPECT_THROW(train_decoder(target, *explainer, planted.data, options, {}, *group, quiet()), Error);
+}
+
+// ---- recipes
+
+// A recipe as the command line reads it: the verb's own options and those of every command.
+template <class Options>
+Context read_recipe(const std::string& path, Options& options) {
+  Context context;
+  int batch_size = 0;
+  int64_t seed = 0;
+  Fields all = fields(options);
+  all.add("batch-size", batch_size, "").add("seed", seed, "");
+  set_all_from_json(all, json_from_toml(path), path);
+  context.batch_size = batch_size;
+  context.seed = static_cast<uint64_t>(seed);
+  return context;
+}
+
+TEST(Recipes, AllOfThemAreUnderstood) {
+  int trained = 0, fitted = 0;
+  for (const auto& entry : fs::directory_iterator("recipes")) {
+    const std::string path = entry.path().string();
+    if (json_from_toml(path).contains("arch")) {
+      FitOptions options;
+      read_recipe(path, options);
+      EXPECT_GT(options.train.epochs, 1) << path;
+      ++fitted;
+    } else {
+      ExplainerRun run;
+      const Context context = read_recipe(path, run);
+      check_options(run.train.objective);
+      EXPECT_EQ(context.batch_size % run.train.norm_group, 0) << path;
+      ++trained;
+    }
+  }
+  EXPECT_EQ(trained, 3);
+  EXPECT_EQ(fitted, 3);
+}
+
+// Section 4.1 and appendix A of the paper, as the card of such a run says them.
+TEST(Recipes, ThePapersGivesACardWithThePapersConstants) {
+  ExplainerRun run;
+  const Context context = read_recipe("recipes/paper.toml", run);
+  // The networks are toys; everything that is a constant of the paper stays.
+  PlantedToy target(24);
+  const auto planted = checks::planted_pictures(30, 24, 1);
+  run.train.train.out = fresh_path("explainer_paper");
+  run.train.train.max_steps = 1;
+  run.shape.levels = {"pixels"};
+  run.shape.channels = run.shape.top = run.shape.head = 4;
+  const auto explainer = make_explainer(target, run.shape, context);
+  WorkerGroup alone;
+  const auto report = train_decoder(target, *explainer, planted.data, run.train, {}, alone, context);
+  const ModelCard card = explainer_card(target.info(), "memory", run.train, report, context);
+
+  const nlohmann::json constants = {{"sinkhorn-iterations", 30},  {"tau", 1.0},         {"tau-final", 1.0},         {"noise", 1.0},
+                                    {"noise-final", 1.0},         {"grid-low", 7},      {"grid-high", 28},          {"grid-offsets", true},
+                                    {"perturbation-steps", 16},   {"lambda-deletion", 1.0}, {"lambda-insertion", 1.0}, {"lambda-smoothness", 2.5e-3},
+                                    {"optimiser", "adamw"},       {"lr", 3e-4},         {"weight-decay", 1e-3},     {"clip", 1.0},
+                                    {"schedule", "one-cycle"},    {"epochs", 1},        {"average", 0.0}};
+  for (const auto& [name, value] : constants.items()) EXPECT_EQ(card.training.at(name), value) << name;
+  EXPECT_EQ(card.temperature, 1);
+  const RefineOptions refine = refine_options_from_card(card.training, card.refinement, card.temperature);
+  EXPECT_EQ(refine.lr, 1e-4);
+  EXPECT_EQ(refine.objective.steps, 16);
+  EXPECT_EQ(refine.objective.tau, 1);
+  EXPECT_EQ(final_noise(refine.objective), 0);
+
+  ExplainerRun recipe;
+  read_recipe("recipes/paper.toml", recipe);
+  EXPECT_EQ(recipe.shape.levels, (std::vector<std::string>{"block.4", "block.11", "block.17", "block.23"}));
+  EXPECT_EQ(recipe.shape.channels, 256);
+  EXPECT_EQ(recipe.shape.top, 128);
+  EXPECT_EQ(recipe.shape.embedding, 1024);
+}
+
+TEST(ExplainerTrainer, LogsEachTermsShareAndSinkhornsResidual) {
+  PlantedToy target(12);
+  const auto planted = checks::planted_pictures(30, 12, 1);
+  auto options = quick_options(fresh_path("explainer_shares"));
+  options.train.max_steps = 2;
+  options.train.log_every = 1;
+  options.objective.lambda_smoothness = 0.5;
+  options.objective.iterations = 3;  // not converged: the residual is not zero
+  const auto explainer = make_explainer(target, pixel_shape(4), quiet());
+  WorkerGroup alone;
+  train_decoder(target, *explainer, planted.data, options, {}, alone, quiet());
+  std::istringstream lines(read_file(options.train.out + "/log.jsonl"));
+  std::string line;
+  ASSERT_TRUE(std::getline(lines, line));
+  const auto means = nlohmann::json::parse(line).at("train");
+  const double deletion = means.at("deletion"), insertion = means.at("insertion"), smoothness = means.at("smoothness");
+  const double all = deletion + insertion + 0.5 * smoothness;
+  EXPECT_NEAR(means.at("loss"), deletion - insertion + 0.5 * smoothness, 1e-6);
+  EXPECT_NEAR(means.at("deletion_share"), deletion / all, 1e-6);
+  EXPECT_NEAR(means.at("insertion_share"), insertion / all, 1e-6);
+  EXPECT_NEAR(means.at("smoothness_share"), 0.5 * smoothness / all, 1e-6);
+  EXPECT_GT(means.at("smoothness_share"), 0);
+  EXPECT_GT(means.at("sinkhorn_residual"), 0);
 }
 
 // One run of 40 steps in six epochs, slow enough to be killed, as a program of its own: the tests below start it by this name.

@@ -1,5 +1,9 @@
 // Index = rank of the WordNet id in ascending order; names as torchvision writes them.
-#include "aha/models/imagenet_classes.h"
+#include "aha/base/imagenet_classes.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
 
 namespace aha {
 namespace {
@@ -1012,6 +1016,12 @@ static_assert(std::size(kClasses) == 1000);
 
 std::span<const ImageNetClass> imagenet_classes() {
   return kClasses;
+}
+
+std::optional<int> imagenet_class_of(std::string_view wnid) {
+  const auto* found = std::lower_bound(std::begin(kClasses), std::end(kClasses), wnid, [](const ImageNetClass& item, std::string_view id) { return item.wnid < id; });
+  if (found == std::end(kClasses) || found->wnid != wnid) return std::nullopt;
+  return static_cast<int>(found - std::begin(kClasses));
 }
 
 std::vector<std::string> imagenet_class_names() {
