@@ -1,6 +1,6 @@
 #include "aha/perturb/ladder.h"
 
-#include <cmath>
+#include <span>
 
 #include "aha/base/error.h"
 
@@ -17,21 +17,9 @@ void check_steps(int64_t first, int64_t count, int64_t steps) {
     throw input_error("ladder: expected steps within 0..{}, found {}..{}", steps, first, first + count);
 }
 
-}  // namespace
-
-std::vector<int64_t> removed_counts(int64_t N, std::span<const double> fractions) {
-  std::vector<int64_t> counts;
-  for (double fraction : fractions) {
-    if (!(fraction >= 0 && fraction <= 1))
-      throw input_error("ladder: expected fractions in [0, 1], found {}", fraction);
-    counts.push_back(static_cast<int64_t>(std::floor(fraction * static_cast<double>(N) + 1e-9)));
-  }
-  return counts;
-}
-
+// order (B, N) most important first -> keep (B, S, N), 1 = visible: counts[s] elements removed.
 Tensor keep_from_order(const Tensor& order, std::span<const int64_t> counts, Removal removal,
                        const at::TensorOptions& options) {
-  check_shape(order, {-1, -1}, "order");
   const int64_t B = order.size(0), N = order.size(1), S = static_cast<int64_t>(counts.size());
   Tensor keep = torch::ones({B, S, N}, options);
   for (int64_t s = 0; s < S; ++s) {
@@ -42,6 +30,8 @@ Tensor keep_from_order(const Tensor& order, std::span<const int64_t> counts, Rem
   }
   return keep;
 }
+
+}  // namespace
 
 HardLadder::HardLadder(const Tensor& pixels, const Tensor& reference, const Tensor& order,
                        std::vector<int64_t> counts, Removal removal)

@@ -5,7 +5,6 @@
 // be gigabytes. Soft masks, which training differentiates, never become images here: objective/ladder_probabilities.h.
 #pragma once
 
-#include <span>
 #include <vector>
 
 #include "aha/tensor/tensor.h"
@@ -16,15 +15,6 @@ enum class Removal {
   kTop,     // the most important first: deletion
   kBottom,  // the least important first: insertion, read backwards
 };
-
-// floor(p * N) for each fraction p in [0, 1]; a product that misses an integer by rounding (0.29 * 100)
-// counts as that integer.
-std::vector<int64_t> removed_counts(int64_t N, std::span<const double> fractions);
-
-// order (B, N) most important first -> keep (B, S, N), 1 = visible, of the type of `options`: counts[s]
-// elements removed.
-Tensor keep_from_order(const Tensor& order, std::span<const int64_t> counts, Removal removal,
-                       const at::TensorOptions& options);
 
 class HardLadder {
  public:

@@ -7,15 +7,7 @@
 namespace aha {
 namespace {
 
-const std::vector<double> kTenths = {0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9};
-
-TEST(Ladder, CountsAreFloored) {
-  EXPECT_EQ(removed_counts(50176, kTenths),
-            (std::vector<int64_t>{0, 5017, 10035, 15052, 20070, 25088, 30105, 35123, 40140, 45158}));
-  EXPECT_EQ(removed_counts(16, kTenths), (std::vector<int64_t>{0, 1, 3, 4, 6, 8, 9, 11, 12, 14}));
-  const std::vector<double> awkward = {0.29, 1.0};
-  EXPECT_EQ(removed_counts(100, awkward), (std::vector<int64_t>{29, 100}));
-}
+const std::vector<int64_t> kTenths = {0, 1, 3, 4, 6, 8, 9, 11, 12, 14};  // of 16 pixels, rounded down
 
 // A toy with a known answer: I = 1, I0 = 0, f(I) = sum w I with w = (1..16) / 136.
 TEST(Ladder, RemovingTopAndBottomGivesTheCurvesKnownOnPaper) {
@@ -24,7 +16,7 @@ TEST(Ladder, RemovingTopAndBottomGivesTheCurvesKnownOnPaper) {
   const Tensor pixels = torch::ones({1, 3, 4, 4}, torch::kFloat64), reference = torch::zeros_like(pixels);
   const Tensor weight = torch::arange(1, 17, torch::kFloat64).view({4, 4}) / 136;
   const auto curve = [&](Removal removal) {
-    const HardLadder ladder(pixels, reference, order, removed_counts(16, kTenths), removal);
+    const HardLadder ladder(pixels, reference, order, kTenths, removal);
     const Tensor f = (ladder.images(0, ladder.steps()).select(2, 0) * weight).sum({2, 3})[0].contiguous();
     return std::vector<double>(f.data_ptr<double>(), f.data_ptr<double>() + f.numel());
   };
@@ -57,8 +49,6 @@ TEST(Ladder, RefusesWhatDoesNotFit) {
   EXPECT_THROW(HardLadder(pixels, pixels, order, {17}, Removal::kTop).images(0, 1), Error);
   EXPECT_THROW(HardLadder(pixels, pixels, order, {1}, Removal::kTop).images(0, 2), Error);
   EXPECT_THROW(HardLadder(pixels, torch::rand({1, 3, 4, 5}), order, {1}, Removal::kTop), Error);
-  const std::vector<double> fractions = {1.5};
-  EXPECT_THROW(removed_counts(10, fractions), Error);
 }
 
 }  // namespace

@@ -63,10 +63,6 @@ ReferenceKind reference_from_name(const std::string& name) {
   throw unknown_name_error("reference", name, kNames);
 }
 
-std::string name_of(ReferenceKind kind) {
-  return kNames[static_cast<size_t>(kind)];
-}
-
 Fields fields(ReferenceOptions& o) {
   return Fields()
       .add("mean-color", o.mean_color, "red, green and blue of the mean reference, 0..1; empty = the target's")

@@ -25,7 +25,6 @@ namespace aha {
 
 enum class ReferenceKind { kBlack, kMean, kBlur };
 ReferenceKind reference_from_name(const std::string& name);
-std::string name_of(ReferenceKind kind);
 
 struct ReferenceOptions {
   std::vector<double> mean_color;  // of `mean`, and of the padding of rise's blur; empty = the target's

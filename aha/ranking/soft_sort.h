@@ -17,7 +17,6 @@
 #include <string>
 #include <vector>
 
-#include "aha/base/options.h"
 #include "aha/base/rng.h"
 #include "aha/tensor/tensor.h"
 
@@ -30,18 +29,6 @@ struct SoftSortOptions {
   // dense, low-rank (no noise and moderate range / tau only), reference, or auto: the fastest that is exact
   std::string path = "auto";
 };
-
-inline Fields fields(SoftSortOptions& o) {
-  return Fields()
-      .add("tau", o.tau, "temperature of the soft order")
-      .range(1e-6, 1e6)
-      .add("iterations", o.iterations, "Sinkhorn iterations")
-      .range(1, 10000)
-      .add("noise", o.noise, "scale of the Gumbel noise; 0 = none")
-      .range(0, 1e6)
-      .add("path", o.path, "how Sinkhorn is computed")
-      .choices({"auto", "dense", "low-rank", "reference"});
-}
 
 // Which noise: image b of the batch draws from the stream (step, first_image + b) of the context's seed,
 // whatever the number of threads.

@@ -6,7 +6,6 @@
 #include "aha/base/files.h"
 #include "aha/base/log.h"
 #include "aha/nn/state.h"
-#include "aha/train/explainer_task.h"
 
 namespace aha {
 namespace {

@@ -6,10 +6,9 @@
 
 #include <optional>
 
-#include "aha/data/dataset.h"
 #include "aha/models/catalog.h"
-#include "aha/train/explainer_options.h"
 #include "aha/train/explainer_shape.h"
+#include "aha/train/explainer_task.h"
 
 namespace aha {
 
