@@ -31,6 +31,7 @@ struct OneImage {
   double last_loss = std::nan("");
   std::string failed = {};             // why it ended early
   std::vector<Tensor> snapshots = {};  // one of options.snapshots each
+  std::vector<double> snapshot_loss = {};
 
   Tensor refined() {
     const Features features = explainer.features(images.pixels, images.classes);
@@ -38,9 +39,10 @@ struct OneImage {
     for (auto& parameter : head->parameters()) parameter.requires_grad_(true);
     torch::optim::AdamW optimiser(head->parameters(), torch::optim::AdamWOptions(options.lr).weight_decay(options.weight_decay));
     snapshots.resize(options.snapshots.size());
+    snapshot_loss.resize(options.snapshots.size());
     const auto take_snapshots = [&] {
       for (size_t i = 0; i < snapshots.size(); ++i)
-        if (options.snapshots[i] == steps_done) snapshots[i] = final_map(*head, features);
+        if (options.snapshots[i] == steps_done) snapshots[i] = final_map(*head, features), snapshot_loss[i] = last_loss;
     };
     take_snapshots();
     const auto start = Clock::now();
@@ -146,7 +148,8 @@ Refined refined_maps(Classifier& target, Explainer& explainer, const Tensor& pix
   for (const int steps : options.snapshots)
     if (steps < 0 || steps >= options.steps) throw input_error("refinement: expected snapshots after 0..{} steps, found {}", options.steps - 1, steps);
   const auto images = static_cast<size_t>(B);
-  Refined result{{}, std::vector<int>(images), std::vector<double>(images, std::nan("")), std::vector<std::string>(images), {}};
+  Refined result{{}, std::vector<int>(images), std::vector<double>(images, std::nan("")), std::vector<std::string>(images), {}, {}};
+  result.snapshot_loss.assign(options.snapshots.size(), result.loss);
   if (options.steps == 0 && pixels.is_cpu() && B > 0) {
     result.maps = unrefined_maps(explainer, pixels, classes);
     for (int64_t b = 0; b < B; ++b)
@@ -167,6 +170,7 @@ Refined refined_maps(Classifier& target, Explainer& explainer, const Tensor& pix
     for (size_t i = 0; i < snapshots.size(); ++i) {
       if (!image.snapshots[i].defined()) throw work_error("refinement: the budget ended before step {}, whose map is wanted", options.snapshots[i]);
       snapshots[i][b] = image.snapshots[i];
+      result.snapshot_loss[i][b] = image.snapshot_loss[i];
     }
   };
   // Enough images to keep every thread busy: side by side. Fewer: one after the other, the perturbed images of each spread over the threads. The numbers are the same.

@@ -28,6 +28,7 @@ struct Refined {
   std::vector<double> loss;         // of each image's last step; NaN where none was done
   std::vector<std::string> failed;  // why an image failed; empty = it did not
   std::vector<Tensor> snapshots;    // one of options.snapshots each, (B, H, W): what T = that many steps gives, bit for bit; NaN from the step on at which an image failed
+  std::vector<std::vector<double>> snapshot_loss;  // [snapshot][image]: of the last step before it
 };
 
 Refined refined_maps(Classifier& target, Explainer& explainer, const Tensor& pixels, const Tensor& classes, const RefineOptions& options,
