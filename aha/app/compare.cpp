@@ -9,6 +9,7 @@
 #include "aha/image/read.h"
 #include "aha/image/text.h"
 #include "aha/methods/catalog.h"
+#include "aha/perturb/reference.h"
 #include "aha/tensor/tensor.h"
 
 namespace aha {
@@ -64,7 +65,7 @@ Compared compare(const MethodContext& by, const std::string& picture, const std:
     out.class_name = info.class_names[out.class_index];
   out.probability = probs[out.class_index].item<double>();
 
-  const auto references = scoring_references(pixels, info);
+  const auto references = all_references(pixels, with_mean_color({}, info.mean_color));
   const auto classes =
       torch::full({1}, out.class_index, torch::TensorOptions(torch::kInt64).device(pixels.device()));
   const std::vector<uint64_t> streams = {picture_stream(picture)};

@@ -115,10 +115,6 @@ int class_from_text(const std::string& text, const ClassifierInfo& target) {
   throw unknown_name_error("class", text, names);
 }
 
-std::vector<Tensor> scoring_references(const Tensor& pixels, const ClassifierInfo& target) {
-  return all_references(pixels, with_mean_color({}, target.mean_color));
-}
-
 void explain(const MethodContext& explained_by, const std::vector<std::string>& pictures, const ExplainOptions& options,
              const std::function<void(const Explanation&)>& each, const Context& context) {
   Classifier& target = explained_by.target;
@@ -128,6 +124,7 @@ void explain(const MethodContext& explained_by, const std::vector<std::string>& 
   const int given_class = options.wanted == "predicted" ? -1 : class_from_text(options.wanted, info);
   if (!options.out.empty()) make_directories(options.out);
   const auto stems = file_stems(pictures);
+  const ReferenceOptions reference = with_mean_color({}, info.mean_color);
 
   const auto count = static_cast<int64_t>(pictures.size());
   // A budget is a promise for each picture: they do not wait for each other.
@@ -152,7 +149,7 @@ void explain(const MethodContext& explained_by, const std::vector<std::string>& 
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / static_cast<double>(B);
     std::vector<MapScore> scores, floors;
     if (options.score) {
-      const auto references = scoring_references(pixels, info);
+      const auto references = all_references(pixels, reference);
       scores = score_maps(target, pixels, maps, classes, references, context);
       floors = score_maps(target, pixels, random->maps(pixels, classes, streams, context), classes, references, context);
     }
@@ -173,7 +170,7 @@ void explain(const MethodContext& explained_by, const std::vector<std::string>& 
       if (options.score) {
         e.score = scores[static_cast<size_t>(b)];
         e.random = floors[static_cast<size_t>(b)];
-        e.references = json_from_references(with_mean_color({}, info.mean_color));
+        e.references = json_from_references(reference);
       }
       if (!options.out.empty()) write_files(e, pixels[b], stems[first + b], options);
       each(e);

@@ -46,9 +46,6 @@ struct Explanation {
 void explain(const MethodContext& explained_by, const std::vector<std::string>& pictures, const ExplainOptions& options,
              const std::function<void(const Explanation&)>& each, const Context& context);
 
-// What a map is scored with: black, the mean colour the target was trained on, and blur, each (B, 3, H, W).
-std::vector<Tensor> scoring_references(const Tensor& pixels, const ClassifierInfo& target);
-
 // The class a user means: an index, or a name of the target's (case and the list's further names after a comma do not matter). Input error that lists near names.
 int class_from_text(const std::string& text, const ClassifierInfo& target);
 
