@@ -10,7 +10,7 @@
 #include "aha/base/error.h"
 #include "aha/base/files.h"
 #include "aha/data/prefetch.h"
-#include "aha/image/npy.h"
+#include "aha/base/npy.h"
 #include "aha/image/png.h"
 #include "aha/image/read.h"
 #include "aha/methods/catalog.h"

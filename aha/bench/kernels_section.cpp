@@ -6,9 +6,9 @@
 #include "aha/bench/peak.h"
 #include "aha/bench/problems.h"
 #include "aha/bench/timing.h"
-#include "aha/kernels/elementwise.h"
+#include "aha/kernels/elementwise/elementwise.h"
 #include "aha/kernels/kernel_set.h"
-#include "aha/kernels/weight_gradient.h"
+#include "aha/kernels/weight_gradient/weight_gradient.h"
 
 namespace aha {
 namespace {

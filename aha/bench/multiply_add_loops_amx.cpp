@@ -1,5 +1,5 @@
 #include "aha/bench/multiply_add_loops.h"
-#include "aha/kernels/tile_instructions.h"
+#include "aha/kernels/core/tile_instructions.h"
 
 namespace aha {
 

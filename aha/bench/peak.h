@@ -6,7 +6,7 @@
 #pragma once
 
 #include "aha/bench/timing.h"
-#include "aha/kernels/cpu.h"
+#include "aha/kernels/core/cpu.h"
 
 namespace aha {
 

@@ -3,7 +3,7 @@
 #include "aha/base/parallel.h"
 #include "aha/bench/problems.h"
 #include "aha/bench/timing.h"
-#include "aha/kernels/sinkhorn.h"
+#include "aha/kernels/sinkhorn/sinkhorn.h"
 #include "aha/ranking/soft_sort.h"
 
 namespace aha {

@@ -8,7 +8,7 @@
 #include "aha/base/startup.h"
 #include "aha/base/toml.h"
 #include "aha/cli/command.h"
-#include "aha/kernels/cpu.h"
+#include "aha/kernels/core/cpu.h"
 #include "aha/tensor/tensor.h"
 
 namespace aha {

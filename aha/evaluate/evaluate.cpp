@@ -10,7 +10,7 @@
 #include "aha/base/log.h"
 #include "aha/base/parallel.h"
 #include "aha/data/prefetch.h"
-#include "aha/image/npy.h"
+#include "aha/base/npy.h"
 #include "aha/image/png.h"
 #include "aha/methods/catalog.h"
 #include "aha/models/catalog.h"

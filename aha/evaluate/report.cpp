@@ -5,9 +5,9 @@
 #include "aha/base/files.h"
 #include "aha/evaluate/curves_svg.h"
 #include "aha/evaluate/table.h"
-#include "aha/image/base64.h"
+#include "aha/base/base64.h"
 #include "aha/image/heatmap.h"
-#include "aha/image/npy.h"
+#include "aha/base/npy.h"
 #include "aha/image/png.h"
 #include "aha/image/read.h"
 

@@ -2,7 +2,7 @@
 
 #include "aha/base/log.h"
 #include "aha/kernels/kernel_list.h"
-#include "aha/kernels/kernels_ref.h"
+#include "aha/kernels/sets/kernels_ref.h"
 
 namespace aha {
 namespace {

@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "aha/base/context.h"
-#include "aha/kernels/attention.h"
-#include "aha/kernels/compose.h"
-#include "aha/kernels/convolution.h"
-#include "aha/kernels/cpu.h"
-#include "aha/kernels/depthwise.h"
-#include "aha/kernels/gemm.h"
-#include "aha/kernels/layer_norm.h"
+#include "aha/kernels/attention/attention.h"
+#include "aha/kernels/compose/compose.h"
+#include "aha/kernels/convolution/convolution.h"
+#include "aha/kernels/core/cpu.h"
+#include "aha/kernels/depthwise/depthwise.h"
+#include "aha/kernels/gemm/gemm.h"
+#include "aha/kernels/layer_norm/layer_norm.h"
 
 namespace aha {
 

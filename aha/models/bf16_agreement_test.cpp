@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "aha/image/read.h"
-#include "aha/kernels/tile_model.h"
+#include "aha/kernels/sets/tile_model.h"
 #include "aha/models/catalog.h"
 #include "aha/models/vit_engine.h"
 #include "aha/testing/checks.h"

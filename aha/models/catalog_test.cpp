@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "aha/base/files.h"
-#include "aha/image/npy.h"
+#include "aha/base/npy.h"
 #include "aha/models/imagenet_classes.h"
 #include "aha/models/preprocess.h"
 #include "aha/models/testing.h"

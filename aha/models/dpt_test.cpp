@@ -5,7 +5,7 @@
 
 #include "aha/tensor/torch.h"
 
-#include "aha/kernels/sets_under_test.h"
+#include "aha/kernels/sets/sets_under_test.h"
 #include "aha/testing/gradient.h"
 
 namespace aha {

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "aha/kernels/elementwise.h"
+#include "aha/kernels/elementwise/elementwise.h"
 #include "aha/kernels/kernel_set.h"
 #include "aha/nn/worth_threads.h"
 

@@ -12,7 +12,7 @@
 
 #include <vector>
 
-#include "aha/kernels/buffer.h"
+#include "aha/kernels/core/buffer.h"
 
 namespace aha {
 

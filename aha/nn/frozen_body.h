@@ -7,9 +7,9 @@
 #include <mutex>
 #include <vector>
 
-#include "aha/kernels/compose.h"
+#include "aha/kernels/compose/compose.h"
 #include "aha/kernels/kernel_set.h"
-#include "aha/kernels/packed_weights.h"
+#include "aha/kernels/core/packed_weights.h"
 #include "aha/tensor/tensor.h"
 
 namespace aha {

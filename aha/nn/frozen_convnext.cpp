@@ -1,9 +1,9 @@
 #include "aha/nn/frozen_convnext.h"
 
 #include "aha/base/error.h"
-#include "aha/kernels/depthwise.h"
-#include "aha/kernels/gemm.h"
-#include "aha/kernels/layer_norm.h"
+#include "aha/kernels/depthwise/depthwise.h"
+#include "aha/kernels/gemm/gemm.h"
+#include "aha/kernels/layer_norm/layer_norm.h"
 #include "aha/nn/frozen_body.h"
 
 namespace aha {

@@ -2,7 +2,7 @@
 
 #include "aha/base/error.h"
 #include "aha/base/parallel.h"
-#include "aha/kernels/sets_under_test.h"
+#include "aha/kernels/sets/sets_under_test.h"
 #include "aha/testing/gradient.h"
 
 namespace aha {

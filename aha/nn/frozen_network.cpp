@@ -5,7 +5,7 @@
 
 #include "aha/base/error.h"
 #include "aha/base/parallel.h"
-#include "aha/kernels/elementwise.h"
+#include "aha/kernels/elementwise/elementwise.h"
 #include "aha/nn/frozen_body.h"
 
 namespace aha {

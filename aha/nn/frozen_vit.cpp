@@ -3,11 +3,11 @@
 #include <numeric>
 
 #include "aha/base/error.h"
-#include "aha/kernels/attention.h"
-#include "aha/kernels/elementwise.h"
-#include "aha/kernels/gemm.h"
-#include "aha/kernels/layer_norm.h"
-#include "aha/kernels/rope.h"
+#include "aha/kernels/attention/attention.h"
+#include "aha/kernels/elementwise/elementwise.h"
+#include "aha/kernels/gemm/gemm.h"
+#include "aha/kernels/layer_norm/layer_norm.h"
+#include "aha/kernels/rope/rope.h"
 #include "aha/nn/frozen_body.h"
 #include "aha/nn/row_products.h"
 

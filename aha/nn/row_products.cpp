@@ -1,7 +1,7 @@
 #include "aha/nn/row_products.h"
 
-#include "aha/kernels/gemm.h"
-#include "aha/kernels/weight_gradient.h"
+#include "aha/kernels/gemm/gemm.h"
+#include "aha/kernels/weight_gradient/weight_gradient.h"
 #include "aha/nn/trainable_parts.h"
 #include "aha/nn/worth_threads.h"
 

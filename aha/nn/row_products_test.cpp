@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "aha/kernels/sets_under_test.h"
+#include "aha/kernels/sets/sets_under_test.h"
 #include "aha/tensor/torch.h"
 #include "aha/testing/gradient.h"
 

@@ -4,10 +4,10 @@
 
 #include "aha/base/error.h"
 #include "aha/base/parallel.h"
-#include "aha/kernels/attention.h"
-#include "aha/kernels/gemm.h"
-#include "aha/kernels/layer_norm.h"
-#include "aha/kernels/weight_gradient.h"
+#include "aha/kernels/attention/attention.h"
+#include "aha/kernels/gemm/gemm.h"
+#include "aha/kernels/layer_norm/layer_norm.h"
+#include "aha/kernels/weight_gradient/weight_gradient.h"
 #include "aha/nn/folded_product.h"
 #include "aha/nn/trainable_parts.h"
 

@@ -2,8 +2,8 @@
 
 #include "aha/base/error.h"
 #include "aha/base/parallel.h"
-#include "aha/kernels/gemm.h"
-#include "aha/kernels/weight_gradient.h"
+#include "aha/kernels/gemm/gemm.h"
+#include "aha/kernels/weight_gradient/weight_gradient.h"
 #include "aha/nn/row_products.h"
 #include "aha/nn/trainable_parts.h"
 

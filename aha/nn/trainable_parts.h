@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "aha/kernels/activations.h"
+#include "aha/kernels/core/activations.h"
 #include "aha/tensor/tensor.h"
 
 namespace aha {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "aha/kernels/sets_under_test.h"
+#include "aha/kernels/sets/sets_under_test.h"
 #include "aha/tensor/torch.h"
 
 namespace aha::checks {

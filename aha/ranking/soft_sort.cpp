@@ -5,8 +5,8 @@
 
 #include "aha/base/error.h"
 #include "aha/base/parallel.h"
-#include "aha/kernels/gumbel.h"
-#include "aha/kernels/sinkhorn.h"
+#include "aha/kernels/sinkhorn/gumbel.h"
+#include "aha/kernels/sinkhorn/sinkhorn.h"
 
 namespace aha {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "aha/base/error.h"
 #include "aha/base/files.h"
-#include "aha/weights/byte_reader.h"
+#include "aha/base/byte_reader.h"
 #include "aha/weights/unpickler.h"
-#include "aha/weights/zip.h"
+#include "aha/base/zip.h"
 
 namespace aha {
 namespace {

@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "aha/base/error.h"
-#include "aha/weights/byte_reader.h"
+#include "aha/base/byte_reader.h"
 
 namespace aha {
 namespace {

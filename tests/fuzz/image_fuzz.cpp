@@ -6,7 +6,7 @@
 #include <span>
 
 #include "aha/base/error.h"
-#include "aha/image/npy.h"
+#include "aha/base/npy.h"
 #include "aha/image/png.h"
 #include "aha/image/read.h"
 #include "aha/image/test_files.h"

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "aha/base/error.h"
-#include "aha/image/npy.h"
+#include "aha/base/npy.h"
 #include "aha/image/read.h"
 #include "aha/image/resize.h"
 

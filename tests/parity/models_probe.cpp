@@ -8,7 +8,7 @@
 
 #include "aha/base/error.h"
 #include "aha/base/startup.h"
-#include "aha/image/npy.h"
+#include "aha/base/npy.h"
 #include "aha/models/catalog.h"
 
 namespace {

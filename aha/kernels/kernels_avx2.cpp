@@ -1,8 +1,0 @@
-#include "aha/kernels/kernel_list.h"
-#include "aha/kernels/kernels_vector.h"
-
-namespace aha {
-
-constinit const KernelSet kAvx2Kernels = vector_kernels("avx2 f32", Isa::kAvx2);
-
-}  // namespace aha

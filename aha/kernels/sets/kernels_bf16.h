@@ -1,0 +1,39 @@
+// The kernel set of bf16 operands, on any Hardware that multiplies them (AMX, its model, dot products of
+// pairs): products and attention on it, the rest on AVX-512 strips.
+#pragma once
+
+#include "aha/kernels/attention/attention_tiles.h"
+#include "aha/kernels/compose/compose_vector.h"
+#include "aha/kernels/convolution/convolution_vector.h"
+#include "aha/kernels/depthwise/depthwise_vector.h"
+#include "aha/kernels/elementwise/elementwise_vector.h"
+#include "aha/kernels/kernel_set.h"
+#include "aha/kernels/layer_norm/layer_norm_vector.h"
+
+namespace aha {
+namespace {
+
+template <class Hardware, class Form>
+constexpr KernelSet bf16_kernels(std::string_view name, Isa isa, decltype(KernelSet::gemm) gemm,
+                                 const KernelSet* exact = nullptr) {
+  return {.name = name,
+          .isa = isa,
+          .format = Form::kFormat,
+          .exact = exact,
+          .gemm = gemm,
+          .transpose_weights = transpose_weights_vector,
+          .attention_forward = attention_forward_tiles<Hardware, Form>,
+          .attention_backward = attention_backward_tiles<Hardware, Form>,
+          .layer_norm = layer_norm_strips<Form>,
+          .layer_norm_backward = layer_norm_backward_strips<Form>,
+          .depthwise = depthwise_strips<Form>,
+          .depthwise_weight_gradient = depthwise_weight_gradient_strips,
+          .convolution = convolution_vector,
+          .gelu = gelu_vector,
+          .softmax_rows = softmax_rows_vector,
+          .compose = compose_strips<Form>,
+          .compose_backward = compose_backward_vector};
+}
+
+}  // namespace
+}  // namespace aha

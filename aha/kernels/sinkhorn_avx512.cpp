@@ -1,5 +1,0 @@
-#include "aha/kernels/sinkhorn_loops.inl"
-
-namespace aha {
-constinit const SinkhornLoops kSinkhornAvx512 = loops_of(Isa::kAvx512);
-}

@@ -1,5 +1,0 @@
-#include "aha/kernels/sinkhorn_loops.inl"
-
-namespace aha {
-constinit const SinkhornLoops kSinkhornPortable = loops_of(Isa::kReference);
-}

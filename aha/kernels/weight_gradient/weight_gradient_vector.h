@@ -1,0 +1,56 @@
+// The gradient of weights in vector registers, float32.
+//
+// Both operands of a slice of kSlice rows are laid out for the inner tile of gemm_vector.h: x as panels of 32
+// columns, which stay in the first level cache, dy as panels as wide as the tile is high.
+#pragma once
+
+#include "aha/kernels/gemm/gemm_vector.h"
+#include "aha/kernels/weight_gradient/weight_gradient_loops.h"
+
+namespace aha {
+namespace {
+
+constexpr int64_t kSlice = 256;
+static_assert(kTileRows <= kLanes);
+
+inline void weight_gradient_f32(int64_t rows, const WeightGradient& job) {
+  const Activations &dy = *job.dy, &x = *job.x;
+  const int64_t N = dy.columns(), K = rounded_to_strip(x.columns());
+  const int64_t tiles = (N + kTileRows - 1) / kTileRows;
+  static thread_local AlignedBuffer<float> left_buffer, right_buffer;
+  float* left = left_buffer.at_least(tiles * kSlice * kLanes);
+  float* right = right_buffer.at_least(kSlice * kStrip);
+  alignas(64) float sums[kTileRows * kStrip];
+  for (int64_t r0 = 0; r0 < rows; r0 += kSlice) {
+    const int64_t depth = rows - r0 < kSlice ? rows - r0 : kSlice;
+    // A panel is kLanes apart although kTileRows of it count: one load a row. The last may read what follows
+    // the row, which an operand's stride leaves room for.
+    for (int64_t t = 0; t < tiles; ++t)
+      for (int64_t r = 0; r < depth; ++r)
+        store(left + (t * kSlice + r) * kLanes, load(dy.f32() + (r0 + r) * dy.stride() + t * kTileRows));
+    for (int64_t k = 0; k < K; k += kStrip) {
+      for (int64_t r = 0; r < depth; ++r)
+        store_strip(right + r * kStrip, load_strip(x.f32() + (r0 + r) * x.stride() + k));
+      for (int64_t t = 0; t < tiles; ++t) {
+        const int64_t height = N - t * kTileRows < kTileRows ? N - t * kTileRows : kTileRows;
+        multiply(height, kStrip, depth, {left + t * kSlice * kLanes, 1, kLanes}, right, kStrip, sums, kStrip);
+        float* to = job.weight + t * kTileRows * job.stride + k;
+        for (int64_t n = 0; n < height; ++n)
+          store_strip(to + n * job.stride, load_strip(to + n * job.stride) + load_strip(sums + n * kStrip));
+      }
+    }
+  }
+}
+
+template <class Form>
+void add_column_sums(int64_t rows, const Activations& dy, float* sums) {
+  const StripsOf<Form> strips(dy);
+  for (int64_t s = 0; s < dy.strips(); ++s) {
+    Strip total = load_strip(sums + s * kStrip);
+    for (int64_t r = 0; r < rows; ++r) total = total + strips.get(r, s);
+    store_strip(sums + s * kStrip, total);
+  }
+}
+
+}  // namespace
+}  // namespace aha
