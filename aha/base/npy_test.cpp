@@ -8,7 +8,7 @@
 
 #include "aha/base/error.h"
 #include "aha/base/files.h"
-#include "aha/image/test_files.h"
+#include "aha/base/test_files.h"
 #include "aha/testing/checks.h"
 
 namespace aha {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "aha/base/error.h"
-#include "aha/weights/test_files.h"
+#include "aha/base/test_files.h"
 
 namespace aha {
 namespace {

@@ -3,6 +3,7 @@
 #include "aha/base/log.h"
 #include "aha/kernels/kernel_list.h"
 #include "aha/kernels/sets/kernels_ref.h"
+#include "aha/kernels/sinkhorn/sinkhorn_loops.h"
 
 namespace aha {
 namespace {
@@ -23,7 +24,10 @@ constexpr KernelSet reference_set(std::string_view name, Format format) {
           .gelu = gelu_ref,
           .softmax_rows = softmax_rows_ref,
           .compose = compose_ref,
-          .compose_backward = compose_backward_ref};
+          .compose_backward = compose_backward_ref,
+          .weight_gradient = weight_gradient_ref,
+          .operand_from_rows = operand_from_rows_ref,
+          .sinkhorn = &kSinkhornPortable};
 }
 
 constexpr KernelSet kReference[] = {reference_set("reference f32", Format::kF32),

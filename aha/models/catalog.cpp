@@ -11,6 +11,7 @@
 #include "aha/models/torchscript.h"
 #include "aha/models/vit_encoder.h"
 #include "aha/nn/state.h"
+#include "aha/weights/read_weights.h"
 
 namespace aha {
 namespace {

@@ -2,6 +2,7 @@
 
 #include "aha/base/error.h"
 #include "aha/models/catalog.h"
+#include "aha/weights/read_weights.h"
 
 namespace aha {
 

@@ -9,6 +9,7 @@
 #include "aha/base/npy.h"
 #include "aha/image/png.h"
 #include "aha/image/read.h"
+#include "aha/base/test_files.h"
 #include "aha/image/test_files.h"
 #include "tests/fuzz/seeds.h"
 

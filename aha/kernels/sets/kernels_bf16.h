@@ -9,6 +9,8 @@
 #include "aha/kernels/elementwise/elementwise_vector.h"
 #include "aha/kernels/kernel_set.h"
 #include "aha/kernels/layer_norm/layer_norm_vector.h"
+#include "aha/kernels/sinkhorn/sinkhorn_loops.h"
+#include "aha/kernels/weight_gradient/weight_gradient_tiles.h"
 
 namespace aha {
 namespace {
@@ -32,7 +34,10 @@ constexpr KernelSet bf16_kernels(std::string_view name, Isa isa, decltype(Kernel
           .gelu = gelu_vector,
           .softmax_rows = softmax_rows_vector,
           .compose = compose_strips<Form>,
-          .compose_backward = compose_backward_vector};
+          .compose_backward = compose_backward_vector,
+          .weight_gradient = weight_gradient_tiles<Form>,
+          .operand_from_rows = operand_from_rows_strips<Form>,
+          .sinkhorn = &kSinkhornAvx512};
 }
 
 }  // namespace

@@ -19,6 +19,8 @@ void gelu_ref(int64_t n, const float* x, float* y, float* derivative);
 void softmax_rows_ref(int64_t rows, int64_t columns, float* x, int64_t stride, float* log_sum_exp);
 void compose_ref(const PatchSource& source, const float* keep, int64_t first_row, Activations& rows);
 void compose_backward_ref(const PatchSource& source, const float* gradient, int64_t stride, float* d_keep);
+void weight_gradient_ref(const KernelSet& kernels, int64_t rows, const WeightGradient& job);
+void operand_from_rows_ref(int64_t rows, const float* x, int64_t stride, Activations& out);
 
 // gelu(x) and gelu'(x) of one value
 struct GeluValue {

@@ -9,12 +9,14 @@
 #include "aha/kernels/gemm/gemm_vector.h"
 #include "aha/kernels/kernel_set.h"
 #include "aha/kernels/layer_norm/layer_norm_vector.h"
+#include "aha/kernels/sinkhorn/sinkhorn_loops.h"
+#include "aha/kernels/weight_gradient/weight_gradient_vector.h"
 #include "aha/kernels/core/transpose_vector.h"
 
 namespace aha {
 namespace {
 
-constexpr KernelSet vector_kernels(std::string_view name, Isa isa) {
+constexpr KernelSet vector_kernels(std::string_view name, Isa isa, const SinkhornLoops* sinkhorn) {
   return {.name = name,
           .isa = isa,
           .format = Format::kF32,
@@ -30,7 +32,10 @@ constexpr KernelSet vector_kernels(std::string_view name, Isa isa) {
           .gelu = gelu_vector,
           .softmax_rows = softmax_rows_vector,
           .compose = compose_strips<FormF32>,
-          .compose_backward = compose_backward_vector};
+          .compose_backward = compose_backward_vector,
+          .weight_gradient = weight_gradient_f32,
+          .operand_from_rows = copy_rows,
+          .sinkhorn = sinkhorn};
 }
 
 }  // namespace
