@@ -123,10 +123,7 @@ std::string ratio_text(double own, const std::optional<double>& peer) {
 }  // namespace
 
 std::vector<TrainRow> bench_train(const ObjectiveBenchOptions& options, const Context& context) {
-  const auto problems = problems_of("train", 3, options.long_list);
-  auto progress = context.progress("train", static_cast<int64_t>(problems.size()));
-  std::vector<TrainRow> rows;
-  for (const Problem& p : problems) {
+  return rows_of("train", 3, options.long_list, context, [&](const Problem& p) {
     const auto [name, architecture] = name_and_architecture(p);
     TrainRow row{name,
                  context.batch_size > 0 ? context.batch_size : size_at(p, 0),
@@ -146,17 +143,12 @@ std::vector<TrainRow> bench_train(const ObjectiveBenchOptions& options, const Co
     best_ms_each(pieces, TimeKind::kWall, {options.seconds, 3}, context);
     row.times = steps[0]->best();
     if (options.peer) row.peer = steps[1]->best();
-    rows.push_back(row);
-    progress.advance(1, name);
-  }
-  return rows;
+    return row;
+  });
 }
 
 std::vector<RefineRow> bench_refine(const ObjectiveBenchOptions& options, const Context& context) {
-  const auto problems = problems_of("refine", 3, options.long_list);
-  auto progress = context.progress("refine", static_cast<int64_t>(problems.size()));
-  std::vector<RefineRow> rows;
-  for (const Problem& p : problems) {
+  return rows_of("refine", 3, options.long_list, context, [&](const Problem& p) {
     const auto [name, architecture] = name_and_architecture(p);
     constexpr int64_t kUnrefined = 30;  // images of a batch without refinement
     RefineRow row{name, size_at(p, 0), size_at(p, 1), size_at(p, 2), size_at(p, 0) == 0 ? kUnrefined : 1, threads(), 0, 0, {}};
@@ -184,17 +176,12 @@ std::vector<RefineRow> bench_refine(const ObjectiveBenchOptions& options, const 
     row.ms = best[0] / images;
     row.target_ms = best.back() / images;
     if (options.peer) row.peer_ms = best[1] / images;
-    rows.push_back(row);
-    progress.advance(1, name);
-  }
-  return rows;
+    return row;
+  });
 }
 
 std::vector<EvalRow> bench_eval(const ObjectiveBenchOptions& options, const Context& context) {
-  const auto problems = problems_of("eval", 2, options.long_list);
-  auto progress = context.progress("eval", static_cast<int64_t>(problems.size()));
-  std::vector<EvalRow> rows;
-  for (const Problem& p : problems) {
+  return rows_of("eval", 2, options.long_list, context, [&](const Problem& p) {
     const auto [name, architecture] = name_and_architecture(p);
     EvalRow row{
         name, context.batch_size > 0 ? context.batch_size : size_at(p, 0), size_at(p, 1), threads(), 0, {}};
@@ -214,10 +201,8 @@ std::vector<EvalRow> bench_eval(const ObjectiveBenchOptions& options, const Cont
     const auto best = best_ms_each(pieces, TimeKind::kWall, {options.seconds, 3}, context);
     row.ms = best[0] / static_cast<double>(row.batch);
     if (options.peer) row.peer_ms = best[1] / static_cast<double>(row.batch);
-    rows.push_back(row);
-    progress.advance(1, name);
-  }
-  return rows;
+    return row;
+  });
 }
 
 nlohmann::ordered_json json_from(const TrainRow& r) {
