@@ -9,7 +9,6 @@
 namespace aha {
 namespace {
 
-typedef float V4 __attribute__((vector_size(16)));
 typedef float V8 __attribute__((vector_size(32)));
 
 #if defined(__AVX512F__)
