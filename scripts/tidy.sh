@@ -9,5 +9,5 @@ status=0
 sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' build/tidy/compile_commands.json | sort -u |
   grep -v -e '_test\.' -e '/tests/' -e 'torch_pch' | grep -e "${1:-.}" |
   xargs -P "$(nproc)" -n 1 clang-tidy --quiet -p build/tidy 2>build/tidy/stderr.log || status=$?
-grep -v 'warnings\{0,1\} generated' build/tidy/stderr.log >&2 || true
+grep -av 'warnings\{0,1\} generated' build/tidy/stderr.log >&2 || true
 exit $status
