@@ -5,7 +5,7 @@ PRESET ?= release
 BUILD  := build/$(PRESET)
 AHA    := $(BUILD)/bin/aha
 
-.PHONY: demo test build install-packages bench format fuzz asan clean
+.PHONY: demo test build install-packages bench format format-check tidy fuzz asan tsan clean help
 
 demo: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) aha
@@ -29,20 +29,49 @@ install-packages: build/.packages
 bench: build
 	@$(AHA) bench $(BENCH_ARGS)
 
-format:
+format: | build/.clang
 	@git ls-files '*.cpp' '*.h' '*.inl' | xargs clang-format -i
 
-# Each fuzz target for a minute (FUZZ_SECONDS to change); needs clang and its fuzzer runtime.
+format-check: | build/.clang
+	@scripts/format_check.sh
+
+# clang-tidy over everything that is no test; TIDY=kernels/ for one folder, TIDY=aha_nn for one torch module.
+tidy: | build/.packages build/.clang
+	@scripts/tidy.sh $(TIDY)
+
+# Each fuzz target for a minute (FUZZ_SECONDS to change).
 FUZZ_SECONDS ?= 60
-fuzz: | build/.packages
-	@scripts/install_packages.sh clang libclang-rt-14-dev
+fuzz: | build/.packages build/.clang
 	@cmake --preset fuzz > /dev/null && ninja -C build/fuzz
 	@scripts/fuzz.sh $(FUZZ_SECONDS)
 
-# The unit tests under the address and undefined-behavior sanitizers.
-asan:
-	@$(MAKE) --no-print-directory build PRESET=asan
-	@cd build/asan && ASAN_OPTIONS=detect_leaks=0 ctest --output-on-failure -L fast
+build/.clang: scripts/install_packages.sh
+	@scripts/install_packages.sh clang clang-format clang-tidy libclang-rt-14-dev
+	@mkdir -p build && touch $@
+
+# The unit tests under sanitizers: all of them, or those of MODULES="base kernels".
+asan: export ASAN_OPTIONS ?= detect_leaks=0
+tsan: export TSAN_OPTIONS ?= suppressions=$(CURDIR)/tests/tsan.supp history_size=4
+asan tsan: | build/.packages
+	@test -f build/$@/build.ninja || cmake --preset $@
+	@ninja -C build/$@ $(MODULES:%=%_test)
+	@cd build/$@ && ctest --output-on-failure -L fast $(if $(MODULES),-R '^($(subst $(space),|,$(strip $(MODULES))))$$')
+
+empty :=
+space := $(empty) $(empty)
+
+help:
+	@echo 'make demo          the tour: explains sample images with bundled models'
+	@echo 'make test          builds everything and runs all tests; CTEST_ARGS="-R kernels" for some'
+	@echo 'make build         build/release/bin/aha; PRESET=debug|asan|tsan for another build'
+	@echo 'make bench         speed on this machine; BENCH_ARGS="--peer" beside libtorch'
+	@echo 'make format        clang-format over every source file'
+	@echo 'make format-check  fails where make format would change something, or a line is too long'
+	@echo 'make tidy          clang-tidy; TIDY=kernels/ for one folder'
+	@echo 'make asan          unit tests under AddressSanitizer and UBSan; MODULES="base kernels" for some'
+	@echo 'make tsan          unit tests under ThreadSanitizer; MODULES as above'
+	@echo 'make fuzz          each fuzz target for a minute; FUZZ_SECONDS=600 for longer'
+	@echo 'make clean         removes build/'
 
 clean:
 	rm -rf build

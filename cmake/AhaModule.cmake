@@ -1,7 +1,7 @@
 # aha_module(name [TORCH] [LOOPS] [DEPS modules] [LIBS libraries])
 #
-# The folder aha/<name> becomes the static library aha_<name> of all its .cpp files, and the program <name>_test of
-# all its *_test.cpp files, which ctest knows as <name>. A file called *_avx2.cpp, *_avx512.cpp, *_avx512bf16.cpp or *_amx.cpp is
+# The folder aha/<name>, with the folders in it, becomes the static library aha_<name> of all its .cpp files, and the
+# program <name>_test of all its *_test.cpp files, which ctest knows as <name>. A file called *_avx2.cpp, *_avx512.cpp, *_avx512bf16.cpp or *_amx.cpp is
 # compiled for that instruction set and no other file is. TORCH modules share one precompiled torch header.
 # They are compiled with -O1, half the time of a build, unless they have LOOPS of their own: what counts in the others is libtorch's or kernels/'.
 # (Measured: the soft sort's own loops take the same time either way; the loop that measures the peak takes three times as long at -O1.)
@@ -15,6 +15,9 @@ set(AHA_FLAGS_amx ${AHA_FLAGS_avx512bf16} -mamx-tile -mamx-bf16)
 add_library(aha_flags INTERFACE)
 target_include_directories(aha_flags INTERFACE ${CMAKE_SOURCE_DIR})
 target_compile_options(aha_flags INTERFACE -Wall -Wextra -Wno-unused-parameter -Wno-psabi -fno-math-errno)
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang AND NOT AHA_FUZZ)
+  target_compile_options(aha_flags INTERFACE "SHELL:-include ${CMAKE_SOURCE_DIR}/cmake/clang_vector.h")
+endif()
 if(AHA_SANITIZE)
   target_compile_options(aha_flags INTERFACE -fsanitize=${AHA_SANITIZE} -fno-omit-frame-pointer)
   target_link_options(aha_flags INTERFACE -fsanitize=${AHA_SANITIZE})
@@ -46,13 +49,13 @@ endfunction()
 function(aha_module name)
   cmake_parse_arguments(M "TORCH;LOOPS" "" "DEPS;LIBS" ${ARGN})
   set(folder ${CMAKE_SOURCE_DIR}/aha/${name})
-  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
-  file(GLOB tests CONFIGURE_DEPENDS ${folder}/*_test.cpp)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/*.cpp)
+  file(GLOB_RECURSE tests CONFIGURE_DEPENDS ${folder}/*_test.cpp)
   if(tests)
     list(REMOVE_ITEM sources ${tests})
   endif()
   foreach(isa avx2 avx512 avx512bf16 amx)
-    file(GLOB isa_sources CONFIGURE_DEPENDS ${folder}/*_${isa}.cpp)
+    file(GLOB_RECURSE isa_sources CONFIGURE_DEPENDS ${folder}/*_${isa}.cpp)
     if(isa_sources)
       set_source_files_properties(${isa_sources} PROPERTIES
         COMPILE_OPTIONS "${AHA_FLAGS_${isa}}" SKIP_PRECOMPILE_HEADERS ON)

@@ -1,12 +1,12 @@
 // Explains one image through the library, as `aha explain` does:
 //
 //   01_explain_one_image TARGET METHOD IMAGE OUT [EXPLAINER]
-//   01_explain_one_image cifar10-convnext aha:T=3 frog.png maps cifar10-convnext-explainer
+//   01_explain_one_image cifar10-convnext aha:T=3 frog.png maps aha-cifar10-convnext
 #include <cstdio>
 
 #include "aha/app/explain.h"
 #include "aha/base/startup.h"
-#include "aha/models/catalog.h"
+#include "aha/explainer/explainer_catalog.h"
 
 int main(int argc, char** argv) try {
   aha::prepare_process(argv);
@@ -25,8 +25,8 @@ int main(int argc, char** argv) try {
       {*target, argc > 5 ? &explainer : nullptr}, {argv[3]}, options,
       [](const aha::Explanation& e) {
         std::printf("%s: class %d, probability %.3f, deletion %.3f, insertion %.3f, map %s\n",
-                    e.image.c_str(), e.class_index, e.probability, e.score->deletion, e.score->insertion,
-                    e.map_file.c_str());
+                    e.image.c_str(), e.chosen.index, e.chosen.probability, e.scored.score->deletion,
+                    e.scored.score->insertion, e.map_file.c_str());
       },
       context);
 } catch (const std::exception& error) {

@@ -5,8 +5,7 @@
 #include "aha/base/files.h"
 #include "aha/base/startup.h"
 #include "aha/image/png.h"
-#include "aha/models/catalog.h"
-#include "aha/models/testing.h"
+#include "aha/networks/catalog.h"
 #include "aha/train/explainer_trainer.h"
 
 int main(int argc, char** argv) {
@@ -14,12 +13,18 @@ int main(int argc, char** argv) {
   if (argc != 2) return 2;
   const std::string out = argv[1];
   aha::make_directories(out);
-  auto network = aha::testing_nets::tiny_convnext();
+  const auto& architecture = aha::architecture_named("convnext_mini");
+  const auto& family = aha::family_of(architecture);
+  auto config = family.changed(architecture.config, "image_size=16:depths=1,1:widths=4,8", "tiny");
+  config["classes"] = 3;
+  const auto network = family.make(config, "tiny");
+  network->initialize(1);
+  network->set_layer_scale(0.5);
   aha::ModelCard card;
   card.summary = "a tiny network for tests";
-  card.input.size = card.input.resize = network->config.image_size;
+  card.input.size = card.input.resize = network->image_size();
   card.classes = {"one", "two", "three"};
-  aha::save_classifier(out + "/target", network, card);
+  aha::save_classifier(out + "/target", *network, card);
 
   aha::Context context;
   const auto target = aha::load_classifier(out + "/target", {}, context);

@@ -32,7 +32,7 @@ done
 {
   echo '<!doctype html><meta charset="utf-8"><title>aha demo</title>'
   echo '<style>body{font:15px sans-serif;max-width:1200px;margin:2em auto;padding:0 1em}img{max-width:100%}h2{margin-top:2em}</style>'
-  echo '<h1>Which pixels made it decide so?</h1>'
+  echo '<h1>Which pixels drove the decision?</h1>'
   echo '<p>Under each map: insertion, deletion and their difference for that map (ins-del, higher is better), and the time it took. <b>aha</b> is one forward pass of the explainer; <b>aha:T=3</b> adds three refinement steps on the image.</p>'
   for target in $targets; do
     echo "<h2>$target</h2><p><a href=\"$target/report.html\">Table, intervals and curves of 300 images</a></p>"

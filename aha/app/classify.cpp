@@ -1,6 +1,7 @@
 #include "aha/app/classify.h"
 
 #include "aha/base/error.h"
+#include "aha/base/timer.h"
 #include "aha/data/prefetch.h"
 #include "aha/image/read.h"
 
@@ -59,7 +60,7 @@ Accuracy accuracy(Classifier& target, const Dataset& data, const Context& contex
     if (data.label(i) >= target.info().classes)
       throw input_error("{}: {} has label {}, but {} knows classes 0..{}", data.name(), data.id(i),
                         data.label(i), target.info().name, target.info().classes - 1);
-  const auto start = std::chrono::steady_clock::now();
+  const Timer timer;
   int64_t top1 = 0, top5 = 0;
   run_batches(
       target, data.size(), [&](int64_t i) { return data.image(i); }, context,
@@ -72,11 +73,10 @@ Accuracy accuracy(Classifier& target, const Dataset& data, const Context& contex
               top1 += k == 0;
             }
       });
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const auto n = static_cast<double>(result.images);
   result.top1 = static_cast<double>(top1) / n;
   result.top5 = static_cast<double>(top5) / n;
-  result.images_per_second = n / seconds;
+  result.images_per_second = n / timer.seconds();
   return result;
 }
 

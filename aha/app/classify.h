@@ -7,7 +7,7 @@
 
 #include "aha/base/context.h"
 #include "aha/data/dataset.h"
-#include "aha/models/classifier.h"
+#include "aha/networks/classifier.h"
 
 namespace aha {
 
@@ -22,7 +22,7 @@ struct Classified {
   std::vector<ScoredClass> classes;  // most probable first
 };
 
-// Calls `each` once an image, in order, as soon as its batch is done. Decoding runs ahead of the network;
+// Calls `each` once per image, in order, as soon as its batch is done. Decoding runs ahead of the network;
 // memory does not grow with the number of images.
 void classify(Classifier& target, const std::vector<std::string>& images, int topk,
               const std::function<void(const Classified&)>& each, const Context& context);

@@ -10,16 +10,17 @@
 #include <string>
 #include <vector>
 
+#include "aha/app/chosen_class.h"
+#include "aha/app/scored_map.h"
 #include "aha/base/context.h"
 #include "aha/image/heatmap.h"
 #include "aha/methods/method.h"
-#include "aha/metrics/map_score.h"
 
 namespace aha {
 
 struct ExplainOptions {
   std::string method = "aha";        // a catalog entry, "NAME:key=value:..."
-  int refine = 0;                    // T of method aha
+  int refine = 0;                    // T of method aha; 0 = what `method` says
   std::string budget;                // "200ms", "1.5s": refine as far as the time allows; empty = no limit
   std::string wanted = "predicted";  // the class explained: predicted, an index or a name
   std::string out;                   // folder of the files; empty = nothing is written
@@ -30,30 +31,19 @@ Fields fields(ExplainOptions& options);
 
 struct Explanation {
   std::string image;
-  int class_index = 0;
-  std::string class_name;
-  double probability = 0;
-  std::string method;  // with its options
-  int refine = 0;      // refinement steps asked for
-  Tensor map;          // (H, W) float32
-  double low = 0, high = 0;
+  ChosenClass chosen;
+  std::string method;              // as asked for
+  ScoredMap scored;                // the map, the steps and passes it took, its score
+  std::optional<MapScore> random;  // of a random map
   std::string map_file, heat_file, overlay_file, json_file;  // empty where nothing was written
-  std::optional<MapScore> score, random;                     // of this map, of a random one
-  double seconds = 0;                                        // of the map alone: no reading, no score
+  nlohmann::json references;  // what the scores were taken with (perturb/reference.h)
 };
 
-// Calls `each` once an image, in order, as soon as it is done. Decoding runs ahead; memory does not grow with
-// the number of images.
+// Calls `each` once for each image, in order, as soon as it is done. Decoding runs ahead; memory does not
+// grow with the number of images.
 void explain(const MethodContext& explained_by, const std::vector<std::string>& images,
              const ExplainOptions& options, const std::function<void(const Explanation&)>& each,
              const Context& context);
-
-// What a map is scored with: black, the mean color the target was trained on, and blur, each (B, 3, H, W).
-std::vector<Tensor> scoring_references(const Tensor& pixels, const ClassifierInfo& target);
-
-// The class a user means: an index, or a name of the target's (case and the list's further names after a
-// comma do not matter). Input error that lists near names.
-int class_from_text(const std::string& text, const ClassifierInfo& target);
 
 // "200ms", "1.5s" or "200" (ms) -> milliseconds
 double milliseconds_from_text(const std::string& text);

@@ -1,6 +1,6 @@
 #include "aha/app/inspect.h"
 
-#include "aha/models/preprocess.h"
+#include "aha/networks/preprocess.h"
 
 namespace aha {
 

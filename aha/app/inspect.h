@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "aha/models/weight_summary.h"
+#include "aha/networks/weight_summary.h"
 
 namespace aha {
 

@@ -69,7 +69,7 @@ class HeaderParser {
     const char quote = accept('"') ? '"' : (expect('\''), '\'');
     const size_t end = text_.find(quote, at_);
     if (end == std::string_view::npos) throw input_error("{}: a text in the header does not end", name_);
-    const std::string found(text_.substr(at_, end - at_));
+    std::string found(text_.substr(at_, end - at_));
     at_ = end + 1;
     return found;
   }

@@ -8,7 +8,7 @@
 
 #include "aha/base/error.h"
 #include "aha/base/files.h"
-#include "aha/image/test_files.h"
+#include "aha/base/test_files.h"
 #include "aha/testing/checks.h"
 
 namespace aha {
@@ -32,17 +32,7 @@ std::string raw(std::initializer_list<T> values) {
   return std::string(reinterpret_cast<const char*>(values.begin()), values.size() * sizeof(T));
 }
 
-template <class Call>
-std::string refusal(const Call& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kInput);
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was refused";
-  return "";
-}
+using checks::message_of;
 
 TEST(Npy, WhatIsWrittenIsReadBack) {
   for (const std::vector<int64_t>& shape : {std::vector<int64_t>{}, {6}, {2, 3}, {1, 2, 3, 4}, {3, 0}}) {
@@ -80,7 +70,7 @@ TEST(Npy, EveryStoredTypeBecomesFloat) {
 TEST(Npy, AWrongHeaderIsRefusedWithAReason) {
   const auto why = [](const std::string& header, const std::string& data = std::string(64, '\0')) {
     const std::string file = npy(header, data);
-    return refusal([&] { npy_from_bytes(bytes_of(file), "map.npy"); });
+    return message_of([&] { npy_from_bytes(bytes_of(file), "map.npy"); });
   };
   EXPECT_THAT(why("{'descr': '>f4', 'fortran_order': False, 'shape': (2,)}"), HasSubstr("found '>f4'"));
   EXPECT_THAT(why("{'descr': '<f4', 'fortran_order': True, 'shape': (2,)}"), HasSubstr("Fortran"));
@@ -101,12 +91,12 @@ TEST(Npy, EveryCutOfAFileIsRefused) {
       npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n", raw<float>({1, 2}));
   for (size_t size = 0; size < whole.size(); ++size) {
     const std::string cut = whole.substr(0, size);
-    refusal([&] { npy_from_bytes(bytes_of(cut), "cut"); });
+    message_of([&] { npy_from_bytes(bytes_of(cut), "cut"); });
   }
 }
 
 TEST(Npy, AShapeThatDoesNotFitIsNotWritten) {
-  EXPECT_THAT(refusal([] {
+  EXPECT_THAT(message_of([] {
                 write_npy(temp("c.npy"), {2, 2}, std::vector<float>{1, 2, 3});
               }),
               HasSubstr("[2, 2]"));
@@ -131,7 +121,7 @@ TEST(Npz, DamageAnywhereGivesAnErrorOrTheSameValues) {
     const std::string whole = zip_of("a.npy", member, deflated);
     for (size_t size = 0; size < whole.size(); ++size) {
       const std::string cut = whole.substr(0, size);
-      refusal([&] { npz_from_bytes(bytes_of(cut), "cut"); });
+      message_of([&] { npz_from_bytes(bytes_of(cut), "cut"); });
     }
     for (size_t at = 0; at < whole.size(); ++at) {
       std::string damaged = whole;

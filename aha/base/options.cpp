@@ -184,7 +184,7 @@ std::string type_of(const Field& field) {
         std::string one;
         if (!field.choices.empty()) {
           for (const auto& c : field.choices) one += (one.empty() ? "" : "|") + c;
-        } else if constexpr (std::is_same_v<T, bool>) {
+        } else if constexpr (std::is_same_v<T, bool>) {  // NOLINT(bugprone-branch-clone): one branch a type
           one = "BOOL";
         } else if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, std::vector<std::string>>) {
           one = "TEXT";

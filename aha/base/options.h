@@ -8,7 +8,7 @@
 //                    .add("kernel", o.kernel_px, "side of the kernel in pixels, odd").range(1, 1001);
 //   }
 //
-// From that list follow the command-line flags (cli/flags.h), the TOML recipe, the JSON of a run,
+// From that list follow the command-line flags (cli/command.h), the TOML recipe, the JSON of a run,
 // `name:key=value`, the help and the range checks: a value outside its range, a wrong type or an unknown key
 // never gets into the struct.
 #pragma once

@@ -33,9 +33,7 @@ class Rng {
   double gumbel() { return -std::log(-std::log(uniform())); }  // location 0, scale 1
   std::vector<int64_t> permutation(int64_t n);
 
-  void skip_to(uint64_t n) { next_ = n; }
-
-  // 23 bits, centerd in their cell: never 0 and never 1, so that log and log(-log) are finite. (With 24 bits
+  // 23 bits, centered in their cell: never 0 and never 1, so that log and log(-log) are finite. (With 24 bits
   // the half is rounded away in a float and the largest value would be 1.)
   static float unit_from_bits(uint32_t bits) { return (static_cast<float>(bits >> 9) + 0.5f) * 0x1p-23f; }
 

@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <source_location>
 #include <vector>
 
 #include "aha/base/error.h"
@@ -19,9 +18,7 @@ std::string search(const ShippedFolder& folder, std::vector<std::string>& tried)
   std::vector<fs::path> places = {program.parent_path() / "share/aha" / folder.installed};
   for (fs::path at = program; at.has_relative_path(); at = at.parent_path())
     places.push_back(at / folder.in_tree);
-  places.push_back(
-      fs::path(std::source_location::current().file_name()).parent_path().parent_path().parent_path() /
-      folder.in_tree);
+  places.push_back(fs::path(__FILE__).parent_path().parent_path().parent_path() / folder.in_tree);
   for (const auto& place : places) {
     if (fs::exists(place / folder.witness, code)) return place.string();
     tried.push_back(place.string());
@@ -38,7 +35,7 @@ std::string find_shipped(const ShippedFolder& folder) {
 
 std::string shipped(const ShippedFolder& folder) {
   std::vector<std::string> tried;
-  const std::string found = search(folder, tried);
+  std::string found = search(folder, tried);
   if (found.empty())
     throw input_error("the {} that ship with aha (with {}) are not here; looked in {}; {} names their folder",
                       folder.installed, folder.witness, list_some(tried), folder.variable);

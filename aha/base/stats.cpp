@@ -23,13 +23,6 @@ double standard_deviation(std::span<const double> values) {
   return std::sqrt(sum / static_cast<double>(values.size() - 1));
 }
 
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const size_t n = values.size();
-  return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
 Interval bootstrap(std::span<const double> values, uint64_t seed, int resamples) {
   const double m = mean(values);
   if (values.size() < 2) return {m, m, m};

@@ -9,7 +9,6 @@ namespace aha {
 
 double mean(std::span<const double> values);
 double standard_deviation(std::span<const double> values);  // with n - 1
-double median(std::vector<double> values);
 
 struct Interval {
   double mean = 0, low = 0, high = 0;

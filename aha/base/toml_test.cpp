@@ -8,6 +8,7 @@
 
 #include "aha/base/error.h"
 #include "aha/base/files.h"
+#include "aha/testing/checks.h"
 
 namespace aha {
 namespace {
@@ -24,13 +25,7 @@ struct TomlFile {
 };
 
 std::string refusal_of(const std::string& path, uint64_t most_bytes = 1 << 24) {
-  try {
-    json_from_toml(path, most_bytes);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kInput);
-    return error.what();
-  }
-  return "";
+  return checks::message_of([&] { json_from_toml(path, most_bytes); });
 }
 
 TEST(Toml, EveryKindOfValueKeepsItsTypeAndItsExactNumber) {

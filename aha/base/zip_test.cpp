@@ -4,7 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "aha/base/error.h"
-#include "aha/weights/test_files.h"
+#include "aha/base/test_files.h"
+#include "aha/testing/checks.h"
 
 namespace aha {
 namespace {
@@ -23,14 +24,7 @@ std::string text_of(const ZipMember& member) {
 }
 
 std::string refusal(const std::string& content) {
-  try {
-    read(content);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kInput);
-    return error.what();
-  }
-  ADD_FAILURE() << "was not refused";
-  return "";
+  return checks::message_of([&] { read(content); });
 }
 
 std::string refusal(const std::vector<ZipEntry>& entries, const test_files::ZipForm& form = {}) {

@@ -7,14 +7,15 @@
 #include <thread>
 
 #include "aha/base/error.h"
+#include "aha/bench/bench_network.h"
 #include "aha/bench/machine.h"
 #include "aha/bench/networks_section.h"
 #include "aha/bench/objective_section.h"
 #include "aha/bench/peak.h"
 #include "aha/bench/problems.h"
 #include "aha/bench/sinkhorn_section.h"
-#include "aha/bench/subject.h"
 #include "aha/bench/timing.h"
+#include "aha/testing/checks.h"
 
 namespace aha {
 namespace {
@@ -22,16 +23,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-template <class Call>
-std::string refusal(const Call& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kInput);
-    return error.what();
-  }
-  return "";
-}
+using checks::message_of;
 
 constexpr const char* kProblems =
     "# rows\n"
@@ -53,7 +45,7 @@ TEST(Problems, LongOnesAreGivenOnlyWhereAskedFor) {
 }
 
 TEST(Problems, ALineWithTooFewNumbersIsNamed) {
-  const auto why = refusal([] { problems_from_text("1 x\n", "x.txt", 2, false); });
+  const auto why = message_of([] { problems_from_text("1 x\n", "x.txt", 2, false); });
   EXPECT_THAT(why, HasSubstr("x.txt: expected 2 numbers, found '1 x'"));
 }
 
@@ -143,7 +135,7 @@ TEST(Peak, EveryLevelOfThisMachineIsFasterThanPlainCode) {
 
 TEST(Peak, ALevelThatIsNotHereIsRefused) {
   if (present_isa().isa == Isa::kAmx) GTEST_SKIP() << "this machine has every level";
-  EXPECT_THAT(refusal([] { peak_gflops(Isa::kAmx, {}, Context{}); }), HasSubstr("available up to"));
+  EXPECT_THAT(message_of([] { peak_gflops(Isa::kAmx, {}, Context{}); }), HasSubstr("available up to"));
 }
 
 TEST(Machine, SaysWhatWasChosen) {
@@ -173,7 +165,7 @@ INSTANTIATE_TEST_SUITE_P(Bench, SubjectOf,
                                          "convnext_mini:depths=1,1,1", "dino_vits16"));
 
 TEST(Subject, AnUnknownSizeIsRefused) {
-  EXPECT_THAT(refusal([] { make_subject("vit_mini_4:dept=2", Context{}); }), HasSubstr("depth"));
+  EXPECT_THAT(message_of([] { make_subject("vit_mini_4:dept=2", Context{}); }), HasSubstr("depth"));
 }
 
 TEST(Networks, FiguresSurviveJson) {
@@ -190,7 +182,7 @@ TEST(Networks, FiguresSurviveJson) {
 TEST(Networks, AnUnknownOneIsRefusedWithTheNamesThereAre) {
   NetworkBenchOptions options;
   options.network = "vit5";
-  EXPECT_THAT(refusal([&] { bench_networks(options, Context{}); }), HasSubstr("vit4"));
+  EXPECT_THAT(message_of([&] { bench_networks(options, Context{}); }), HasSubstr("vit4"));
 }
 
 TEST(Networks, TheTableShowsHowMuchLongerThePeerTakes) {

@@ -3,8 +3,8 @@
 #include <torch/nn/functional.h>
 
 #include "aha/base/parallel.h"
+#include "aha/bench/bench_network.h"
 #include "aha/bench/problems.h"
-#include "aha/bench/subject.h"
 #include "aha/bench/timing.h"
 #include "aha/kernels/kernel_set.h"
 

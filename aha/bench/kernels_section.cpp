@@ -105,7 +105,7 @@ struct Bench {
     });
   }
 
-  // The gradient of a product's weights: dy^T x.
+  // The gradient of a GEMM's weights: dy^T x.
   void weight_gradient_problem(const Problem& p) {
     const auto rows = static_cast<int64_t>(p.sizes[0]), n = static_cast<int64_t>(p.sizes[1]),
                k = static_cast<int64_t>(p.sizes[2]);

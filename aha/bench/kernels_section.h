@@ -1,7 +1,8 @@
 // GFLOP/s of the kernels on one thread, problem by problem, beside what the core can multiply at most.
 //
-// A product and a sum are two operations. Where a kernel is not made of products the operations are counted
-// by its formula (kernels_section.cpp): such kernels wait for memory, and their share of the peak is small.
+// A multiplication and an addition are two operations. Where a kernel is not made of multiply-adds the
+// operations are counted by its formula (kernels_section.cpp): such kernels wait for memory, and their share
+// of the peak is small.
 #pragma once
 
 #include <nlohmann/json.hpp>

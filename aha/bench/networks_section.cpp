@@ -2,11 +2,10 @@
 
 #include "aha/base/error.h"
 #include "aha/base/parallel.h"
+#include "aha/bench/bench_network.h"
 #include "aha/bench/problems.h"
-#include "aha/bench/subject.h"
 #include "aha/bench/timing.h"
 #include "aha/kernels/kernel_set.h"
-#include "aha/nn/frozen_network.h"
 
 namespace aha {
 namespace {
@@ -41,6 +40,10 @@ void run_backward(const Forward& forward, const Tensor& pixels) {
   forward(x).sum().backward();
 }
 
+double packed_mb(const Subject& subject) {
+  return static_cast<double>(subject.packed_bytes) / (1 << 20);
+}
+
 struct Measured {
   NetworkFigures own;
   std::optional<NetworkFigures> peer;
@@ -61,10 +64,12 @@ std::optional<double> masks_mb(Subject& subject, bool eager) {
   }
   const Tensor row = torch::arange(size).div(4, "floor");
   const Tensor region = (row.unsqueeze(1) * side + row).to(torch::kInt32);  // (H, W)
-  return peak_mb([&] {
-    subject.target->engine()->perturbed_probabilities(
+  auto mb = peak_mb([&] {
+    subject.target->perturbed_probabilities(
         {image, torch::zeros_like(image), region, keep, torch::zeros({1}, torch::kInt64)}, true);
   });
+  if (mb) *mb += packed_mb(subject);
+  return mb;
 }
 
 Measured measure(const Subject& subject, int64_t batch, const NetworkBenchOptions& options,
@@ -79,9 +84,11 @@ Measured measure(const Subject& subject, int64_t batch, const NetworkBenchOption
   std::vector<NetworkFigures> figures(sides.size());
   for (size_t i = 0; i < sides.size(); ++i) {
     // OpenBLAS and oneDNN make buffers at their first call that belong to no network; the engine's first call
-    // makes what it keeps.
-    if (i > 0 || options.eager) run_forward(sides[i], pixels.slice(0, 0, 1));
+    // makes what it keeps. Its packed weights are there already.
+    const bool eager = i > 0 || options.eager;
+    if (eager) run_forward(sides[i], pixels.slice(0, 0, 1));
     figures[i].memory_mb = memory_of(sides[i]);
+    if (figures[i].memory_mb && !eager) *figures[i].memory_mb += packed_mb(subject);
   }
   std::vector<std::function<void()>> pieces;
   for (const auto& side : sides) pieces.push_back([&] { run_forward(side, pixels); });
@@ -115,9 +122,9 @@ std::vector<NetworkRow> bench_networks(const NetworkBenchOptions& options, const
         at_precision.precision = precision;
         const Subject subject = make_subject(p.architecture, at_precision);
         measured = measure(subject, p.batch, options, context);
-        on_engine = !options.eager && subject.on_engine();
+        on_engine = !options.eager && subject.on_engine;
         if (on_engine && subject.differentiable) {
-          // One that has packed nothing yet: the packs count.
+          // One that has no workspace yet: it counts.
           Subject fresh = make_subject(p.architecture, at_precision);
           measured.own.masks_mb = masks_mb(fresh, false);
           if (measured.peer) measured.peer->masks_mb = masks_mb(fresh, true);
@@ -161,7 +168,7 @@ nlohmann::ordered_json json_from(const NetworkRow& r) {
 }
 
 std::string table_from(const std::vector<NetworkRow>& rows) {
-  // "12.34   5.6x   20.1x": the product's time, then how much longer eager libtorch takes, tuned and as
+  // "12.34   5.6x   20.1x": our time, then how much longer eager libtorch takes, tuned and as
   // shipped.
   const auto cells = [](const NetworkRow& r, const auto& of) {
     const std::optional<double> own = of(r.figures);

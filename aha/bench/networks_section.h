@@ -1,8 +1,8 @@
 // Milliseconds an image of whole networks: forward, and forward + backward to the pixels, beside eager
 // libtorch.
 //
-// The product's side goes through the classifier's (or encoder's) own interface. The peer is eager libtorch
-// on the same weights in the same process, one round each in turn, with the libraries set up as the product
+// Our side goes through the classifier's (or encoder's) own interface. The peer is eager libtorch
+// on the same weights in the same process, one round each in turn, with the libraries set up as aha
 // does it (base/startup.h); how it runs without that setting is asked of a process of its own.
 #pragma once
 
@@ -32,7 +32,7 @@ struct NetworkBenchOptions {
   bool long_list = false;
   std::string network;  // only the one of this name; empty = all
   bool peer = false;
-  bool eager = false;    // eager libtorch in the product's place
+  bool eager = false;    // eager libtorch in our place
   double seconds = 1.5;  // for each network and precision
   // What eager libtorch needs where the libraries are as the system has them; empty = not asked.
   std::function<std::optional<NetworkFigures>(const std::string& network)> as_shipped;

@@ -4,15 +4,15 @@
 
 #include "aha/base/error.h"
 #include "aha/base/parallel.h"
+#include "aha/bench/bench_network.h"
 #include "aha/bench/problems.h"
-#include "aha/bench/subject.h"
 #include "aha/bench/timing.h"
+#include "aha/explainer/explainer_shape.h"
 #include "aha/metrics/sweep.h"
-#include "aha/objective/perturbed_probabilities.h"
 #include "aha/objective/refine.h"
+#include "aha/objective/sequence_probabilities.h"
 #include "aha/objective/terms.h"
 #include "aha/ranking/hard_order.h"
-#include "aha/train/explainer_trainer.h"
 #include "aha/train/optimizer.h"
 
 namespace aha {
@@ -22,7 +22,7 @@ int64_t size_at(const Problem& p, int i) {
   return static_cast<int64_t>(p.sizes[i]);
 }
 
-// The product's target, and eager libtorch's where a peer was asked for.
+// Our target, and eager libtorch's where a peer was asked for.
 std::vector<Classifier*> sides_of(const Subject& subject, bool peer) {
   return peer ? std::vector{subject.target.get(), subject.eager.get()} : std::vector{subject.target.get()};
 }
@@ -71,9 +71,9 @@ class TrainStep {
     t.decoder_forward_ms = lap_ms();
     const auto soft = soft_top_k(pool(step.grid, maps), step.ks, step.sort, step.noise, context_);
     t.soft_sort_ms = lap_ms();
-    const PerturbedImages images{pixels_, torch::zeros_like(pixels_),
-                                 step.grid.region_of_pixel().view({size, size}), classes};
-    const auto probs = perturbed_probabilities(target_, images, soft.masks);
+    const SequenceImages images{pixels_, torch::zeros_like(pixels_),
+                                step.grid.region_of_pixel().view({size, size}), classes};
+    const auto probs = sequence_probabilities(target_, images, soft.masks);
     t.target_ms = lap_ms();
     const Tensor loss =
         deletion_term(probs.deletion) - insertion_term(probs.insertion) + 2.5e-3 * smoothness_term(maps);
@@ -123,10 +123,7 @@ std::string ratio_text(double own, const std::optional<double>& peer) {
 }  // namespace
 
 std::vector<TrainRow> bench_train(const ObjectiveBenchOptions& options, const Context& context) {
-  const auto problems = problems_of("train", 3, options.long_list);
-  auto progress = context.progress("train", static_cast<int64_t>(problems.size()));
-  std::vector<TrainRow> rows;
-  for (const Problem& p : problems) {
+  return rows_of("train", 3, options.long_list, context, [&](const Problem& p) {
     const auto [name, architecture] = name_and_architecture(p);
     TrainRow row{name,
                  context.batch_size > 0 ? context.batch_size : size_at(p, 0),
@@ -146,17 +143,12 @@ std::vector<TrainRow> bench_train(const ObjectiveBenchOptions& options, const Co
     best_ms_each(pieces, TimeKind::kWall, {options.seconds, 3}, context);
     row.times = steps[0]->best();
     if (options.peer) row.peer = steps[1]->best();
-    rows.push_back(row);
-    progress.advance(1, name);
-  }
-  return rows;
+    return row;
+  });
 }
 
 std::vector<RefineRow> bench_refine(const ObjectiveBenchOptions& options, const Context& context) {
-  const auto problems = problems_of("refine", 3, options.long_list);
-  auto progress = context.progress("refine", static_cast<int64_t>(problems.size()));
-  std::vector<RefineRow> rows;
-  for (const Problem& p : problems) {
+  return rows_of("refine", 3, options.long_list, context, [&](const Problem& p) {
     const auto [name, architecture] = name_and_architecture(p);
     constexpr int64_t kUnrefined = 30;  // images of a batch without refinement
     RefineRow row{name,
@@ -192,17 +184,12 @@ std::vector<RefineRow> bench_refine(const ObjectiveBenchOptions& options, const 
     row.ms = best[0] / images;
     row.target_ms = best.back() / images;
     if (options.peer) row.peer_ms = best[1] / images;
-    rows.push_back(row);
-    progress.advance(1, name);
-  }
-  return rows;
+    return row;
+  });
 }
 
 std::vector<EvalRow> bench_eval(const ObjectiveBenchOptions& options, const Context& context) {
-  const auto problems = problems_of("eval", 2, options.long_list);
-  auto progress = context.progress("eval", static_cast<int64_t>(problems.size()));
-  std::vector<EvalRow> rows;
-  for (const Problem& p : problems) {
+  return rows_of("eval", 2, options.long_list, context, [&](const Problem& p) {
     const auto [name, architecture] = name_and_architecture(p);
     EvalRow row{
         name, context.batch_size > 0 ? context.batch_size : size_at(p, 0), size_at(p, 1), threads(), 0, {}};
@@ -222,10 +209,8 @@ std::vector<EvalRow> bench_eval(const ObjectiveBenchOptions& options, const Cont
     const auto best = best_ms_each(pieces, TimeKind::kWall, {options.seconds, 3}, context);
     row.ms = best[0] / static_cast<double>(row.batch);
     if (options.peer) row.peer_ms = best[1] / static_cast<double>(row.batch);
-    rows.push_back(row);
-    progress.advance(1, name);
-  }
-  return rows;
+    return row;
+  });
 }
 
 nlohmann::ordered_json json_from(const TrainRow& r) {

@@ -2,7 +2,7 @@
 // and now, because clock rates depend on the machine, its neighbors and the instructions themselves.
 //
 // Tiles and bf16 dot products count the products of bf16 numbers; the exact set of tiles (two bf16 numbers a
-// float32, three products) can therefore reach a third of it.
+// float32, three GEMMs) can therefore reach a third of it.
 #pragma once
 
 #include "aha/bench/timing.h"
@@ -10,7 +10,8 @@
 
 namespace aha {
 
-// GFLOP/s of one core at this level, which must be present (kernels/cpu.h); a product and a sum are two.
+// GFLOP/s of one core at this level, which must be present (kernels/core/cpu.h); a multiplication and an
+// addition are two.
 double peak_gflops(Isa isa, const Repeats& repeats, const Context& context);
 
 }  // namespace aha

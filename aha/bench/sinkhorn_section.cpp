@@ -72,10 +72,7 @@ class SingleThread {
 
 std::vector<SinkhornRow> bench_sinkhorn(const SinkhornBenchOptions& options, const Context& context) {
   const SingleThread single;
-  const auto problems = problems_of("sinkhorn", 3, options.long_list);
-  auto progress = context.progress("sinkhorn", static_cast<int64_t>(problems.size()));
-  std::vector<SinkhornRow> rows;
-  for (const Problem& p : problems) {
+  return rows_of("sinkhorn", 3, options.long_list, context, [&](const Problem& p) {
     SinkhornRow row;
     row.K = static_cast<int64_t>(p.sizes[0]);
     row.tau = p.sizes[1];
@@ -95,10 +92,8 @@ std::vector<SinkhornRow> bench_sinkhorn(const SinkhornBenchOptions& options, con
                                    TimeKind::kThreadCpu, {options.seconds, 3}, context);
     row.reference_ms = best[0];
     row.ms = best[1] / kTimes;
-    rows.push_back(row);
-    progress.advance();
-  }
-  return rows;
+    return row;
+  });
 }
 
 nlohmann::ordered_json json_from(const SinkhornRow& r) {

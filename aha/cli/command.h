@@ -34,6 +34,7 @@ Fields fields(CommonOptions& options);
 struct Call {
   Context context;
   CommonOptions common;
+  int exit_code = 0;  // 1 = part of the work failed, and the results say which
 
   // Prints the one JSON document of this call.
   void print(const nlohmann::json& document) const;

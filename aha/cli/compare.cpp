@@ -1,70 +1,45 @@
 #include "aha/app/compare.h"
 
-#include <filesystem>
-
-#include "aha/base/error.h"
-#include "aha/base/files.h"
 #include "aha/cli/command.h"
 #include "aha/cli/target_options.h"
 #include "aha/data/dataset.h"
-#include "aha/image/png.h"
-#include "aha/models/catalog.h"
 
 namespace aha {
 namespace {
 
 struct CompareFlags {
   TargetOptions target;
-  std::vector<std::string> methods = {"gradient", "ig", "rise:masks=500"};
-  std::string explainer, wanted = "predicted", out = ".";
+  std::string explainer, encoder;
+  CompareOptions compare;
   std::vector<std::string> images;
 };
 
 Fields fields(CompareFlags& f) {
   return fields(f.target)
-      .add("methods", f.methods, "methods, NAME:key=value:key=value each (see `aha models`)")
       .add("explainer", f.explainer, kExplainerHelp)
-      .add("class", f.wanted, "the class that is explained: predicted, an index or a name")
-      .add("out", f.out, "folder of STEM.compare.png");
+      .add("encoder", f.encoder, kEncoderHelp)
+      .nest("", fields(f.compare));
 }
 
-nlohmann::json json_from(const Compared& c, const std::string& file) {
-  nlohmann::json methods = nlohmann::json::array();
-  for (const auto& m : c.methods)
-    methods.push_back(
-        {{"method", m.method}, {"deletion", m.deletion}, {"insertion", m.insertion}, {"seconds", m.seconds}});
-  return {{"image", c.image},
-          {"class", {{"index", c.class_index}, {"name", c.class_name}, {"probability", c.probability}}},
-          {"methods", methods},
-          {"file", file}};
-}
-
-void print(const Compared& c, const std::string& file) {
-  fmt::print("{}: {} {} ({:.1f} %) -> {}\n", c.image, c.class_index, c.class_name, 100 * c.probability, file);
-  for (const auto& m : c.methods)
-    fmt::print("  {:<28} insertion {:.4f}  deletion {:.4f}  ins-del {:+.4f}  {:.3f} s\n", m.method,
-               m.insertion, m.deletion, m.insertion - m.deletion, m.seconds);
+void print(const Compared& c) {
+  fmt::print("{}: {} {} ({:.1f} %) -> {}\n", c.image, c.chosen.index, c.chosen.name,
+             100 * c.chosen.probability, c.file);
+  for (const auto& [method, m] : c.methods)
+    fmt::print("  {:<28} insertion {:.4f}  deletion {:.4f}  ins-del {:+.4f}  {:.3f} s  {}\n", method,
+               m.score->insertion, m.score->deletion, m.score->insertion - m.score->deletion, m.seconds,
+               text_from_passes(m.made.passes));
   std::fflush(stdout);
 }
 
 void run(const CompareFlags& flags, Call& call) {
-  if (flags.methods.empty()) throw input_error("--methods: expected one method or more, found none");
   const auto target = load_target(flags.target, call.context);
-  auto explainer = explainer_for(flags.explainer, *target, call.context);
-  make_directories(flags.out);
+  auto explainer = explainer_for(flags.explainer, *target, call.context, flags.encoder);
   nlohmann::json all = nlohmann::json::array();
-  for (const auto& image : image_files(flags.images)) {
-    const Compared compared = compare({*target, explainer ? &*explainer : nullptr}, image, flags.methods,
-                                      flags.wanted, call.context);
-    const auto file =
-        (std::filesystem::path(flags.out) / (std::filesystem::path(image).stem().string() + ".compare.png"))
-            .string();
-    write_png(file, compared.sheet);
-    if (call.common.json)
-      all.push_back(json_from(compared, file));
-    else
-      print(compared, file);
-  }
+  const auto each = [&](const Compared& one) {
+    call.common.json ? all.push_back(nlohmann::json(json_from(one))) : print(one);
+  };
+  compare({*target, explainer ? &*explainer : nullptr}, image_files(flags.images), flags.compare, each,
+          call.context);
   if (call.common.json) call.print(all);
 }
 

@@ -3,7 +3,7 @@
 #include "aha/cli/target_options.h"
 #include "aha/evaluate/report.h"
 #include "aha/evaluate/table.h"
-#include "aha/models/catalog.h"
+#include "aha/networks/catalog.h"
 
 namespace aha {
 namespace {
@@ -11,7 +11,7 @@ namespace {
 struct EvalFlags {
   TargetOptions target;
   EvaluateOptions evaluate;
-  std::string explainer, data, out;
+  std::string explainer, encoder, data, out;
   SliceOptions slice;
 };
 
@@ -19,6 +19,7 @@ Fields fields(EvalFlags& f) {
   return fields(f.target)
       .nest("", fields(f.evaluate))
       .add("explainer", f.explainer, kExplainerHelp)
+      .add("encoder", f.encoder, kEncoderHelp)
       .add("data", f.data, "a data set: list:FILE.csv, folder:DIR, imagenet:DIR, cifar10:sample")
       .nest("", fields(f.slice))
       .add("out", f.out, "folder of the results; the same call continues there");
@@ -31,12 +32,13 @@ void run(const EvalFlags& flags, Call& call) {
         "nothing");
   if (flags.out.empty()) throw input_error("--out: expected a folder for the results, found nothing");
   const auto target = load_target(flags.target, call.context);
-  auto explainer = explainer_for(flags.explainer, *target, call.context);
+  auto explainer = explainer_for(flags.explainer, *target, call.context, flags.encoder);
   const auto data = slice(open_dataset(flags.data), flags.slice);
   Evaluation evaluation =
       evaluate({*target, explainer ? &*explainer : nullptr}, *data, flags.evaluate, flags.out, call.context);
   evaluation.settings["version"] = AHA_VERSION;
   const auto files = write_results(evaluation, flags.out);
+  if (!evaluation.summary.failures.empty()) call.exit_code = 1;
   if (call.common.json) {
     call.print(results_json(evaluation));
     return;

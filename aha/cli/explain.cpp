@@ -1,42 +1,62 @@
 #include "aha/app/explain.h"
 
-#include "aha/base/error.h"
-#include "aha/base/log.h"
 #include "aha/cli/command.h"
 #include "aha/cli/target_options.h"
 #include "aha/data/dataset.h"
-#include "aha/models/catalog.h"
 
 namespace aha {
 namespace {
 
 struct ExplainFlags {
   TargetOptions target;
-  std::string explainer;
+  std::string explainer, encoder;
   ExplainOptions explain;
   std::vector<std::string> images;
 };
 
 Fields fields(ExplainFlags& f) {
-  return fields(f.target).add("explainer", f.explainer, kExplainerHelp).nest("", fields(f.explain));
+  return fields(f.target)
+      .add("explainer", f.explainer, kExplainerHelp)
+      .add("encoder", f.encoder, kEncoderHelp)
+      .nest("", fields(f.explain));
+}
+
+// "refined 5 steps to loss 0.4102, 301 F + 300 B": the steps done, and the passes of the target.
+std::string effort_text(const Attribution::Made& made) {
+  const std::string steps = made.steps > 0 ? fmt::format("refined {} step{} to loss {:.4f}, ", made.steps,
+                                                         made.steps == 1 ? "" : "s", made.loss)
+                                           : "";
+  return steps + text_from_passes(made.passes);
 }
 
 void print(const Explanation& e) {
   fmt::print("{}\n", e.image);
-  fmt::print("  class {} {}, probability {:.3f}, map in {:.0f} ms\n", e.class_index, e.class_name,
-             e.probability, 1000 * e.seconds);
-  if (e.score)
-    fmt::print("  deletion {:.3f} (random {:.3f}), insertion {:.3f} (random {:.3f})\n", e.score->deletion,
-               e.random->deletion, e.score->insertion, e.random->insertion);
+  fmt::print("  class {} {}, probability {:.3f}, map in {:.0f} ms ({})\n", e.chosen.index, e.chosen.name,
+             e.chosen.probability, 1000 * e.scored.seconds, effort_text(e.scored.made));
+  if (const auto& score = e.scored.score)
+    fmt::print("  deletion {:.3f} (random {:.3f}), insertion {:.3f} (random {:.3f})\n", score->deletion,
+               e.random->deletion, score->insertion, e.random->insertion);
   if (!e.map_file.empty()) fmt::print("  {}\n  {}\n  {}\n", e.map_file, e.heat_file, e.overlay_file);
   std::fflush(stdout);
+}
+
+void run(const ExplainFlags& flags, Call& call) {
+  const auto target = load_target(flags.target, call.context);
+  auto explainer = explainer_for(flags.explainer, *target, call.context, flags.encoder);
+  nlohmann::json all = nlohmann::json::array();
+  const auto each = [&](const Explanation& one) {
+    call.common.json ? all.push_back(nlohmann::json(json_from(one))) : print(one);
+  };
+  explain({*target, explainer ? &*explainer : nullptr}, image_files(flags.images), flags.explain, each,
+          call.context);
+  if (call.common.json) call.print(all);
 }
 
 }  // namespace
 
 Command explain_command() {
   return {
-      "explain", "which pixels made the target decide so: a map for each image, with its score",
+      "explain", "which pixels drove the target's decision: a map per image, with its score",
       "  aha explain --target cifar10-convnext --out maps photo.png\n"
       "  aha explain --target vit_b_16:vit_b_16.pth --explainer my-explainer --refine 3 --out maps photos/\n"
       "  aha explain --target vit_ti_16:vit_tiny.safetensors --method chefer --class 'tabby' --out maps "
@@ -45,21 +65,7 @@ Command explain_command() {
         auto flags = std::make_shared<ExplainFlags>();
         d.add(fields(*flags));
         d.positionals("IMG", flags->images, "images (JPEG, PNG, WebP) or folders of them", true);
-        return [flags](Call& call) {
-          const auto target = load_target(flags->target, call.context);
-          auto explainer = explainer_for(flags->explainer, *target, call.context);
-          nlohmann::json all = nlohmann::json::array();
-          explain(
-              {*target, explainer ? &*explainer : nullptr}, image_files(flags->images), flags->explain,
-              [&](const Explanation& one) {
-                if (call.common.json)
-                  all.push_back(nlohmann::json(json_from(one)));
-                else
-                  print(one);
-              },
-              call.context);
-          if (call.common.json) call.print(all);
-        };
+        return [flags](Call& call) { run(*flags, call); };
       }};
 }
 

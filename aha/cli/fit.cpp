@@ -1,6 +1,5 @@
 #include "aha/train/classifier_trainer.h"
 
-#include "aha/base/log.h"
 #include "aha/cli/command.h"
 
 namespace aha {
@@ -21,12 +20,9 @@ nlohmann::json json_from(const FitReport& r) {
 }
 
 void run(const FitOptions& options, Call& call) {
-  if (options.train.workers > 1 && !is_worker())
-    return run_workers(options.train.workers, own_arguments(), call.context);
-  const auto group = WorkerGroup::from_environment(options.train.worker_timeout_s);
-  if (!group->leader()) start_log(LogLevel::kQuiet);
-  const FitReport report = fit(options, *group, call.context);
-  if (!group->leader()) return;
+  const auto found = fit_classifier(options, call.context);
+  if (!found) return;
+  const FitReport& report = *found;
   if (call.common.json) return call.print(json_from(report));
   fmt::print("{}: held-out accuracy {:.2f} % of {} images at step {} of {}\n", report.directory,
              100 * report.held_out_accuracy, report.held_out_images, report.train.best_step,

@@ -1,5 +1,6 @@
 // The product's door: a table of commands, and the only place where an error becomes an exit code.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 
@@ -22,7 +23,7 @@ std::vector<Command> commands() {
 }
 
 constexpr const char* kIntroduction =
-    "Which pixels made an image classifier decide so? aha explains any classifier, and evaluates "
+    "Which pixels drove an image classifier's decision? aha explains any classifier, and evaluates "
     "explanations.";
 
 // The value of --config anywhere on the command line: it has to be applied before the flags are.
@@ -75,74 +76,96 @@ void start(Call& call) {
   spdlog::debug("{}", describe_cpu());
 }
 
-int run(int argc, char** argv) {
-  CLI::App app(kIntroduction, "aha");
-  app.set_version_flag("--version", "aha " AHA_VERSION);
-  app.require_subcommand(1);
-  app.failure_message([](const CLI::App*, const CLI::Error&) { return std::string(); });
+// The command line as it was declared: one sub-parser for each command.
+class CommandLine {
+ public:
+  explicit CommandLine(Call& call) : app_(kIntroduction, "aha") {
+    app_.set_version_flag("--version", "aha " AHA_VERSION);
+    app_.require_subcommand(1);
+    app_.failure_message([](const CLI::App*, const CLI::Error&) { return std::string(); });
+    std::string overview = "Examples:\n";
+    for (const Command& command : commands()) {
+      CLI::App* parser = app_.add_subcommand(command.name, command.summary);
+      parser->footer("Examples:\n" + command.examples);
+      auto declaration = std::make_unique<Declaration>(*parser);
+      Run run = command.declare(*declaration);
+      declaration->add(fields(call.common));
+      parser->add_option("--config", config_, "options from a TOML file; a flag on the command line wins")
+          ->type_name("FILE");
+      entries_.push_back({parser, std::move(declaration), std::move(run)});
+      overview += command.examples.substr(0, command.examples.find('\n') + 1);
+    }
+    app_.footer(overview + "\n`aha COMMAND --help` shows every flag of a command with examples.");
+  }
 
+  // Sets every option from the file and the flags; the chosen command. Nothing where help or the version was
+  // printed.
+  const Run* parse(int argc, char** argv) {
+    try {
+      if (const std::string path = config_path(argc, argv); argc > 1 && !path.empty())
+        apply_config(path, argv[1]);
+      app_.parse(argc, argv);
+    } catch (const CLI::CallForHelp&) {
+      std::fputs(app_.help().c_str(), stdout);
+      return nullptr;
+    } catch (const CLI::CallForVersion& version) {
+      std::puts(version.what());
+      return nullptr;
+    } catch (const CLI::ParseError& error) {
+      refuse(error, argc > 1 ? argv[1] : "");
+    }
+    for (const Entry& entry : entries_)
+      if (entry.parser->parsed()) return &entry.run;
+    return nullptr;
+  }
+
+ private:
   struct Entry {
     CLI::App* parser;
     std::unique_ptr<Declaration> declaration;
     Run run;
   };
-  Call call;
-  std::vector<Entry> entries;
-  std::string config;
-  for (const Command& command : commands()) {
-    CLI::App* parser = app.add_subcommand(command.name, command.summary);
-    parser->footer("Examples:\n" + command.examples);
-    auto declaration = std::make_unique<Declaration>(*parser);
-    Run run = command.declare(*declaration);
-    declaration->add(fields(call.common));
-    parser->add_option("--config", config, "options from a TOML file; a flag on the command line wins")
-        ->type_name("FILE");
-    entries.push_back({parser, std::move(declaration), std::move(run)});
-  }
-  std::string overview = "Examples:\n";
-  for (const Command& command : commands())
-    overview += command.examples.substr(0, command.examples.find('\n') + 1);
-  app.footer(overview + "\n`aha COMMAND --help` shows every flag of a command with examples.");
 
-  try {
-    if (const std::string path = config_path(argc, argv); !path.empty()) {
-      const nlohmann::json options = json_from_toml(path);
-      for (auto& entry : entries) {
-        if (argc < 2 || entry.parser->get_name() != argv[1]) continue;
-        const std::string unknown = first_unknown(options, entry.declaration->all());
-        for (const auto& other : entries)
-          if (!unknown.empty() && first_unknown(options, other.declaration->all()).empty())
-            throw input_error("{}: expected options of aha {}, found '{}' and others of aha {}", path,
-                              argv[1], unknown, other.parser->get_name());
-        set_all_from_json(entry.declaration->all(), options, path);
-      }
+  void apply_config(const std::string& path, const std::string& command) {
+    const nlohmann::json options = json_from_toml(path);
+    for (auto& entry : entries_) {
+      if (entry.parser->get_name() != command) continue;
+      const std::string unknown = first_unknown(options, entry.declaration->all());
+      for (const auto& other : entries_)
+        if (!unknown.empty() && first_unknown(options, other.declaration->all()).empty())
+          throw input_error("{}: expected options of aha {}, found '{}' and others of aha {}", path, command,
+                            unknown, other.parser->get_name());
+      set_all_from_json(entry.declaration->all(), options, path);
     }
-    app.parse(argc, argv);
-    for (auto& entry : entries)
-      if (entry.parser->parsed()) {
-        start(call);
-        entry.run(call);
-      }
-    return 0;
-  } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
-    return 0;
-  } catch (const CLI::CallForVersion& version) {
-    std::puts(version.what());
-    return 0;
-  } catch (const CLI::ParseError& error) {
+  }
+
+  [[noreturn]] void refuse(const CLI::ParseError& error, const std::string& command) const {
     std::string where = "aha";
     std::vector<std::string> names;
-    for (const auto& entry : entries) {
+    for (const auto& entry : entries_) {
       names.push_back(entry.parser->get_name());
-      if (argc > 1 && names.back() == argv[1]) where += " " + names.back();
+      if (names.back() == command) where += " " + command;
     }
-    if (argc > 1 && argv[1][0] != '-' && where == "aha") throw unknown_name_error("command", argv[1], names);
+    if (!command.empty() && command[0] != '-' && where == "aha")
+      throw unknown_name_error("command", command, names);
     std::string message = error.what();
-    for (auto& c : message)
-      if (c == '\n') c = ' ';
+    std::replace(message.begin(), message.end(), '\n', ' ');
     throw input_error("{} (try {} --help)", message, where);
   }
+
+  CLI::App app_;
+  std::vector<Entry> entries_;
+  std::string config_;
+};
+
+int run(int argc, char** argv) {
+  Call call;
+  CommandLine line(call);
+  if (const Run* command = line.parse(argc, argv)) {
+    start(call);
+    (*command)(call);
+  }
+  return call.exit_code;
 }
 
 }  // namespace

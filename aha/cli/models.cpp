@@ -3,7 +3,7 @@
 #include "aha/evaluate/protocol.h"
 #include "aha/methods/catalog.h"
 #include "aha/metrics/catalog.h"
-#include "aha/models/catalog.h"
+#include "aha/networks/catalog.h"
 
 namespace aha {
 namespace {
@@ -17,7 +17,7 @@ nlohmann::json json_from(const BundledModel& model) {
                          {"classes", card.classes.size()},
                          {"sha256", card.sha256}};
   if (card.target) json["target"] = card.target->name;
-  if (card.encoder) json["encoder"] = card.encoder->model;
+  if (card.encoder) json["encoder"] = card.encoder->architecture;
   return json;
 }
 

@@ -1,8 +1,6 @@
 #include "aha/cli/target_options.h"
 
 #include "aha/base/error.h"
-#include "aha/base/log.h"
-#include "aha/models/catalog.h"
 
 namespace aha {
 namespace {
@@ -27,7 +25,7 @@ Fields fields(TargetOptions& o) {
       .range(1e-6, 1e6);
 }
 
-std::unique_ptr<Classifier> load_target(const TargetOptions& options, const Context& context) {
+std::pair<std::string, LoadOptions> named_target(const TargetOptions& options) {
   if (options.target.empty())
     throw input_error(
         "--target: expected a bundled model, a model directory, ARCH:FILE or script:FILE.pt, found nothing");
@@ -35,20 +33,12 @@ std::unique_ptr<Classifier> load_target(const TargetOptions& options, const Cont
   if (options.input_size > 0) load.input_size = options.input_size;
   load.mean = three(options.mean, "--mean");
   load.std = three(options.std, "--std");
-  return load_classifier(options.target, load, context);
+  return {options.target, load};
 }
 
-// Without a spec: the first by name that was trained for this very target.
-std::optional<LoadedExplainer> explainer_for(const std::string& spec, Classifier& target,
-                                             const Context& context) {
-  if (!spec.empty()) return load_explainer(spec, &target, context);
-  for (const auto& model : bundled_models())
-    if (model.card.kind == "explainer" && model.card.target &&
-        model.card.target->sha256 == target.info().sha256) {
-      spdlog::info("explainer: {}", model.name);
-      return load_explainer(model.name, &target, context);
-    }
-  return std::nullopt;
+std::unique_ptr<Classifier> load_target(const TargetOptions& options, const Context& context) {
+  const auto [target, load] = named_target(options);
+  return load_classifier(target, load, context);
 }
 
 }  // namespace aha

@@ -6,8 +6,8 @@
 
 #include "aha/base/context.h"
 #include "aha/base/options.h"
-#include "aha/models/catalog.h"
-#include "aha/models/classifier.h"
+#include "aha/explainer/explainer_catalog.h"
+#include "aha/networks/classifier.h"
 
 namespace aha {
 
@@ -18,13 +18,13 @@ struct TargetOptions {
 };
 Fields fields(TargetOptions& options);
 
+// The model's spec and what the user says about it.
+std::pair<std::string, LoadOptions> named_target(const TargetOptions& options);
 std::unique_ptr<Classifier> load_target(const TargetOptions& options, const Context& context);
 
-// The explainer that `spec` names, or the bundled one that was trained for exactly this target; none where
-// there is neither.
 constexpr const char* kExplainerHelp =
     "a trained explainer: a bundled one or its directory; default: the bundled one of this target";
-std::optional<LoadedExplainer> explainer_for(const std::string& spec, Classifier& target,
-                                             const Context& context);
+constexpr const char* kEncoderHelp =
+    "weights of the explainer's own encoder where they are not beside its card or among the bundled models";
 
 }  // namespace aha

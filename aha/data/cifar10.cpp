@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -13,7 +14,7 @@
 #include "aha/base/error.h"
 #include "aha/base/files.h"
 #include "aha/base/log.h"
-#include "aha/data/places.h"
+#include "aha/base/shipped.h"
 #include "aha/image/read.h"
 
 extern char** environ;
@@ -36,6 +37,20 @@ const std::vector<std::string>& classes() {
   static const std::vector<std::string> names = {"airplane", "automobile", "bird",  "cat",  "deer",
                                                  "dog",      "frog",       "horse", "ship", "truck"};
   return names;
+}
+
+// What was fetched once and is kept: AHA_CACHE, else XDG_CACHE_HOME/aha, else ~/.cache/aha.
+std::string cache_folder() {
+  const auto below = [](const char* variable, const char* folder) {
+    const char* base = std::getenv(variable);
+    return base && *base ? base + std::string(folder) : "";
+  };
+  for (const auto& folder :
+       {below("AHA_CACHE", ""), below("XDG_CACHE_HOME", "/aha"), below("HOME", "/.cache/aha")})
+    if (!folder.empty()) return folder;
+  throw input_error(
+      "no folder for fetched data: expected AHA_CACHE, XDG_CACHE_HOME or HOME in the environment, found "
+      "none");
 }
 
 std::string cached_file() {
@@ -269,7 +284,8 @@ std::string content_from(const std::string& folder, const Context& context) {
 }  // namespace
 
 std::unique_ptr<Dataset> open_cifar10(const std::string& split) {
-  if (split == "sample") return std::make_unique<SampleCifar10>(bundled_data_folder());
+  if (split == "sample")
+    return std::make_unique<SampleCifar10>(shipped({"AHA_DATA", "data", "data", "cifar10_sample.png"}));
   const std::vector<std::string> splits = {"train", "test", "sample"};
   const std::string wanted = split.empty() ? "test" : split;
   if (wanted != "train" && wanted != "test") throw unknown_name_error("split of cifar10", split, splits);

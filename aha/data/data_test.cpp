@@ -38,6 +38,24 @@ TEST(Dataset, FolderClassesAreTheSortedSubFolders) {
   EXPECT_EQ(data->label(1), 1);
 }
 
+TEST(Dataset, ImageNetLabelsAreThoseOfTheWordNetIdsWhicheverFoldersAreThere) {
+  const std::string folder = fresh_folder("data_imagenet");
+  for (const char* name : {"n02106662", "n01443537", "n15075141"}) {
+    make_directories(folder + "/val/" + name);
+    write_png(folder + "/val/" + name + "/1.png", colored(10));
+  }
+  const auto data = open_dataset("imagenet:" + folder);
+  ASSERT_EQ(data->size(), 3);
+  EXPECT_EQ(data->label(0), 1);
+  EXPECT_EQ(data->label(1), 235);
+  EXPECT_EQ(data->label(2), 999);
+  ASSERT_EQ(data->class_names().size(), 1000u);
+  EXPECT_EQ(data->class_names()[1], "goldfish");
+  make_directories(folder + "/val/cats");
+  EXPECT_THAT(message_of([&] { open_dataset("imagenet:" + folder + ":val"); }),
+              HasSubstr("found 'cats'; folder:" + folder + "/val takes any names"));
+}
+
 TEST(Dataset, ListPathsAreRelativeToTheFileAndHeaderIsSkipped) {
   const std::string folder = fresh_folder("data_list");
   write_png(folder + "/a.png", colored(1));

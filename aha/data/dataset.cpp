@@ -4,9 +4,11 @@
 #include <array>
 #include <charconv>
 #include <filesystem>
+#include <numeric>
 
 #include "aha/base/error.h"
 #include "aha/base/files.h"
+#include "aha/base/imagenet_classes.h"
 #include "aha/data/cifar10.h"
 #include "aha/image/read.h"
 
@@ -56,25 +58,54 @@ class FileDataset : public Dataset {
   std::vector<std::string> class_names_;
 };
 
-std::unique_ptr<Dataset> open_folder(const std::string& spec, const std::string& folder) {
+std::vector<std::string> sub_folders(const std::string& folder) {
   if (!fs::is_directory(folder))
     throw input_error("{}: expected a folder with one sub-folder per class", printable(folder, 300));
-  std::vector<std::string> classes;
+  std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(folder))
-    if (entry.is_directory()) classes.push_back(entry.path().filename().string());
-  std::sort(classes.begin(), classes.end());
-  if (classes.empty())
+    if (entry.is_directory()) names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  if (names.empty())
     throw input_error(
         "{}: expected one sub-folder per class, found none; where labels are not asked for, one around all "
         "images will do",
         printable(folder, 300));
+  return names;
+}
+
+// names[i] is a folder of images with labels[i].
+std::unique_ptr<Dataset> labeled_folders(const std::string& spec, const std::string& folder,
+                                         const std::vector<std::string>& names,
+                                         const std::vector<int>& labels,
+                                         std::vector<std::string> class_names) {
   std::vector<FileDataset::Entry> entries;
-  for (size_t c = 0; c < classes.size(); ++c)
-    for (auto& path : images_below(folder + "/" + classes[c]))
-      entries.push_back({std::move(path), static_cast<int>(c)});
+  for (size_t i = 0; i < names.size(); ++i)
+    for (auto& path : images_below(folder + "/" + names[i])) entries.push_back({std::move(path), labels[i]});
   if (entries.empty())
     throw input_error("{}: expected JPEG, PNG or WebP images, found none", printable(folder, 300));
-  return std::make_unique<FileDataset>(spec, std::move(entries), std::move(classes));
+  return std::make_unique<FileDataset>(spec, std::move(entries), std::move(class_names));
+}
+
+std::unique_ptr<Dataset> open_folder(const std::string& spec, const std::string& folder) {
+  const auto names = sub_folders(folder);
+  std::vector<int> ranks(names.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return labeled_folders(spec, folder, names, ranks, names);
+}
+
+std::unique_ptr<Dataset> open_imagenet(const std::string& spec, const std::string& folder) {
+  const auto names = sub_folders(folder);
+  std::vector<int> labels;
+  for (const auto& name : names) {
+    const auto index = imagenet_class_of(name);
+    if (!index)
+      throw input_error(
+          "{}: expected folders named by the WordNet ids of ImageNet-1k (n01440764, ...), found '{}'; "
+          "folder:{} takes any names and numbers them in order",
+          printable(folder, 300), printable(name), printable(folder, 300));
+    labels.push_back(*index);
+  }
+  return labeled_folders(spec, folder, names, labels, imagenet_class_names());
 }
 
 std::unique_ptr<Dataset> open_list(const std::string& spec, const std::string& file) {
@@ -135,8 +166,8 @@ std::unique_ptr<Dataset> open_dataset(const std::string& spec) {
   if (kind == "imagenet" && !rest.empty()) {
     for (const std::string split : {"train", "val"})
       if (rest.ends_with(":" + split))
-        return open_folder(spec, rest.substr(0, rest.size() - split.size() - 1) + "/" + split);
-    return open_folder(spec, rest + "/val");
+        return open_imagenet(spec, rest.substr(0, rest.size() - split.size() - 1) + "/" + split);
+    return open_imagenet(spec, rest + "/val");
   }
   throw unknown_name_error("data set", spec, kinds);
 }

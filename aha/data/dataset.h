@@ -4,7 +4,7 @@
 //   folder:DIR              one sub-folder per class, classes in sorted order of their names (torchvision's
 //   ImageFolder) list:FILE.csv           lines `path,label`, paths relative to the file; a first line
 //   `path,label` is skipped imagenet:DIR[:SPLIT]    DIR/SPLIT/nXXXXXXXX/*.JPEG, split train or val (default
-//   val)
+//   val); labels are those of ImageNet-1k whichever folders are there
 //
 // A data set is cheap to make (it lists, it does not decode) and image() may be called from several threads
 // at once.

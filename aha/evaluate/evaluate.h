@@ -1,10 +1,12 @@
 // Many images, many methods, one table: the verb behind `aha eval`.
 //
-// An image is preprocessed once; its clean and fully replaced versions are asked once; then every method
-// explains it and every map is swept under every reference (metrics/sweep.h). Rows are kept on disk as they
-// are found (row_store.h): the same call continues, more methods or images extend it, another explainer
-// leaves the rows of other methods, other settings are refused. All random numbers depend on the seed and the
-// image's name, so that neither the batch size nor an interruption changes a figure.
+// An image is preprocessed once; its clean and fully replaced versions are asked once (image_batch.h); then
+// every method explains it (map_maker.h) and every map is swept under every reference (map_rows.h). Rows are
+// kept on disk as they are found (row_store.h) under a key that covers what they depend on (row_key.h): the
+// same call continues, and whatever changes, exactly the rows that depend on it are made again. All random
+// numbers depend on the seed and the image's id, so that neither the batch size nor an interruption changes a
+// figure. An image that cannot be read, and a map that cannot be made, are left out and named with their
+// reason.
 #pragma once
 
 #include "aha/data/dataset.h"
@@ -23,12 +25,20 @@ struct EvaluateOptions {
   int images = 6;  // shown in the report
   int timing_runs =
       10;  // timed maps per method after one to warm up; fewer where they take long; 0 = no timing
+  bool strict = false;  // stop at the first image or map that fails
 };
 Fields fields(EvaluateOptions& options);
 
+// An image of the report and the maps over it.
+struct ShownImage {
+  std::string id, file;
+  std::map<std::string, std::string> maps;  // by method: .npy files
+};
+
 struct Evaluation {
   Summary summary;
-  nlohmann::json settings;         // every fact that the figures depend on
+  nlohmann::json settings;  // every fact that the figures depend on
+  std::vector<ShownImage> shown;
   double seconds = 0;              // of this call
   int64_t target_evaluations = 0;  // of this call's sweeps
 };
@@ -36,9 +46,5 @@ struct Evaluation {
 // `out` is the folder of the rows; OUT/maps gets the maps of the first images.
 Evaluation evaluate(const MethodContext& explained_by, const Dataset& data, const EvaluateOptions& options,
                     const std::string& out, const Context& context);
-
-// Where evaluate() leaves the maps and images that the report shows.
-std::string map_file(const std::string& out, int64_t index, const std::string& method);
-std::string image_file(const std::string& out, int64_t index);
 
 }  // namespace aha

@@ -1,35 +1,49 @@
 #include "aha/evaluate/evaluate.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "aha/base/error.h"
 #include "aha/base/files.h"
+#include "aha/base/npy.h"
+#include "aha/base/parallel.h"
+#include "aha/evaluate/map_maker.h"
 #include "aha/evaluate/report.h"
+#include "aha/evaluate/row_key.h"
 #include "aha/evaluate/table.h"
+#include "aha/explainer/explainer_catalog.h"
+#include "aha/image/read.h"
+#include "aha/methods/catalog.h"
 #include "aha/testing/checks.h"
+#include "aha/testing/tiny_explainer.h"
 #include "aha/testing/tiny_targets.h"
+#include "aha/testing/toy_classifiers.h"
 
 namespace aha {
 namespace {
 
 namespace fs = std::filesystem;
 
+using checks::fresh_folder;
 using checks::fresh_path;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
 
-// Images of waves, 8 x 8, with labels that the linear target sometimes gets right.
+// Square images of waves, with labels that the linear target sometimes gets right.
 class Waves : public Dataset {
  public:
-  explicit Waves(int64_t size) : size_(size) {}
+  explicit Waves(int64_t size, int side = 8) : size_(size), side_(side) {}
   std::string name() const override { return "waves"; }
   int64_t size() const override { return size_; }
   int label(int64_t index) const override { return static_cast<int>(index % 4); }
   std::string id(int64_t index) const override { return "wave/" + std::to_string(index); }
   Image image(int64_t index) const override {
-    Image image(8, 8);
+    Image image(side_, side_);
     for (size_t i = 0; i < image.rgb.size(); ++i)
       image.rgb[i] = static_cast<uint8_t>(
           127 + 120 * std::sin(0.7 * static_cast<double>(i) + 1.9 * static_cast<double>(index)));
@@ -38,6 +52,7 @@ class Waves : public Dataset {
 
  private:
   int64_t size_;
+  int side_;
 };
 
 EvaluateOptions small_options() {
@@ -55,10 +70,19 @@ SweepCurves flat_curves(double top, double bottom) {
 }
 
 Row flat_row(const std::string& image, const std::string& method, double top, double bottom) {
-  Row row{image, method, "predicted", 3, "ok", 0.25, {}, {}};
+  Row row;
+  row.key = image + "/" + method;
+  row.image = image, row.method = method, row.explained = "predicted";
+  row.class_index = 3, row.tie_rate = 0.25;
   row.curves["black"] = flat_curves(top, bottom);
   row.replaced["black"] = 0.01;
   return row;
+}
+
+RowTable table_of(const std::vector<Row>& rows) {
+  RowTable table;
+  for (const Row& row : rows) table.rows[{row.image, row.method, row.explained}] = &row;
+  return table;
 }
 
 SummaryOptions flat_options(int images) {
@@ -72,83 +96,98 @@ SummaryOptions flat_options(int images) {
 TEST(RowStore, ContinuesWhereItStopped) {
   const auto folder = fresh_path("evaluate_continue");
   {
-    RowStore store(folder, {{"seed", 1}});
-    store.add({flat_row("0", "a", 0.1, 0.7)});
-    store.add("a", Timing{0.5, 3});
+    RowStore store(folder);
+    Row row = flat_row("0", "a", 0.1, 0.7);
+    row.made = {{37, 36}, 2, 0.5};
+    store.add({row});
+    store.add("timed", "a", Timing{0.5, 3});
   }
-  std::ofstream(fs::path(folder) / "rows.jsonl", std::ios::app) << R"({"image":"1","method":"a","expl)";
+  std::ofstream(fs::path(folder) / "rows.jsonl", std::ios::app)
+      << R"({"key":"1/a","image":"1","method":"a","expl)";
   {
-    RowStore store(folder, {{"seed", 1}});
+    RowStore store(folder);
     EXPECT_EQ(store.size(), 1u);
-    ASSERT_NE(store.find("0", "a", "predicted"), nullptr);
-    EXPECT_EQ(store.find("0", "a", "predicted")->curves.at("black").bottom, std::vector<double>(10, 0.7));
-    EXPECT_EQ(store.find("1", "a", "predicted"), nullptr);
-    EXPECT_EQ(store.timing("a")->runs, 3);
+    const Row* row = store.find("0/a");
+    ASSERT_NE(row, nullptr);
+    EXPECT_EQ(row->curves.at("black").bottom, std::vector<double>(10, 0.7));
+    EXPECT_EQ(row->made.passes.forwards, 37);
+    EXPECT_EQ(row->made.passes.backwards, 36);
+    EXPECT_EQ(row->made.steps, 2);
+    EXPECT_EQ(row->made.loss, 0.5);
+    EXPECT_EQ(store.find("1/a"), nullptr);
+    ASSERT_NE(store.timing("timed"), nullptr);
+    EXPECT_EQ(store.timing("timed")->runs, 3);
     store.add({flat_row("1", "a", 0.2, 0.6)});
   }
-  EXPECT_EQ(RowStore(folder, {{"seed", 1}}).size(), 2u);
+  EXPECT_EQ(RowStore(folder).size(), 2u);
 }
 
-TEST(RowStore, RefusesOtherSettingsAndForeignFiles) {
-  const auto folder = fresh_path("evaluate_refuse");
-  RowStore(folder, {{"seed", 1}});
-  try {
-    RowStore(folder, {{"seed", 2}});
-    FAIL() << "other settings were accepted";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), 2);
-    EXPECT_NE(std::string(error.what()).find("seed: 1 there, 2 here"), std::string::npos) << error.what();
-  }
-  write_file_atomically((fs::path(folder) / "rows.jsonl").string(), "shopping list\n");
-  EXPECT_THROW(RowStore(folder, {{"seed", 1}}), Error);
+TEST(RowStore, RefusesForeignFilesAndLeavesRowsOfEarlierVersions) {
+  const auto folder = fresh_folder("evaluate_refuse");
+  const auto path = (fs::path(folder) / "rows.jsonl").string();
+  write_file_atomically(path, "shopping list\n");
+  EXPECT_THAT(checks::message_of([&] { RowStore store(folder); }), HasSubstr("rows.jsonl:1: not a row"));
+  write_file_atomically(path, R"({"settings":{"seed":1}})"
+                              "\n"
+                              R"({"image":"0","method":"a"})"
+                              "\n");
+  EXPECT_EQ(RowStore(folder).size(), 0u);
 }
 
-TEST(RowStore, AnotherExplainerLeavesTheRowsOfOtherMethods) {
-  const auto folder = fresh_path("evaluate_explainers");
-  const auto learned_row = [] {
-    Row row = flat_row("0", "aha", 0.1, 0.7);
-    row.learned = true;
-    return row;
-  };
-  {
-    RowStore store(folder, {{"seed", 1}});
-    store.take_explainer({{"sha256", "one"}});
-    store.add({flat_row("0", "chefer", 0.2, 0.6), learned_row()});
-    store.add("chefer", Timing{0.5, 3});
-    store.add("aha", Timing{0.5, 3, true});
+// A change of any of these facts, alone, gives another key.
+TEST(RowKeys, CoverEverythingARowDependsOn) {
+  checks::LinearTarget target(8);
+  const nlohmann::json settings = {{"target", "t"},   {"input", "i"},  {"precision", "f32"},
+                                   {"device", "cpu"}, {"numerics", 1}, {"seed", 0}};
+  const auto method = make_method("ig:steps=4", {target}), other = make_method("ig:steps=5", {target});
+  const KeyedImage image{"a.png", "content", 3};
+  const RowKeys keys(settings, nullptr);
+  const std::string key = keys.row(image, *method, "predicted"), truth = keys.row(image, *method, "truth");
+  EXPECT_EQ(key, RowKeys(settings, nullptr).row(image, *make_method("ig:steps=4", {target}), "predicted"));
+  EXPECT_NE(key, truth);
+  EXPECT_NE(key, keys.row(image, *other, "predicted"));
+  EXPECT_NE(key, keys.row({"b.png", "content", 3}, *method, "predicted"));
+  EXPECT_NE(key, keys.row({"a.png", "other content", 3}, *method, "predicted"));
+  EXPECT_EQ(key, keys.row({"a.png", "content", 2}, *method, "predicted")) << "the label plays no part";
+  EXPECT_NE(truth, keys.row({"a.png", "content", 2}, *method, "truth"));
+  for (const auto& [fact, value] : settings.items()) {
+    auto changed = settings;
+    changed[fact] = "another";
+    EXPECT_NE(key, RowKeys(changed, nullptr).row(image, *method, "predicted")) << fact;
   }
-  {
-    RowStore store(folder, {{"seed", 1}});
-    store.take_explainer({{"sha256", "one"}});
-    EXPECT_EQ(store.size(), 2u);
-    store.take_explainer({{"sha256", "two"}});
-    EXPECT_EQ(store.size(), 1u);
-    EXPECT_NE(store.find("0", "chefer", "predicted"), nullptr);
-    EXPECT_NE(store.timing("chefer"), nullptr);
-    EXPECT_EQ(store.timing("aha"), nullptr);
-    store.add({learned_row()});
-  }
-  // The rows of the second are kept, and going back to the first forgets them.
-  RowStore store(folder, {{"seed", 1}});
-  EXPECT_EQ(store.size(), 2u);
-  store.take_explainer({{"sha256", "one"}});
-  EXPECT_EQ(store.size(), 1u);
+  EXPECT_EQ(key, RowKeys(settings, {{"sha256", "one"}}).row(image, *method, "predicted"))
+      << "ig uses no explainer";
+  const std::string timing = keys.timing(*method, 2, "cpu");
+  EXPECT_NE(timing, keys.timing(*method, 1, "cpu"));
+  EXPECT_NE(timing, keys.timing(*method, 2, "another cpu"));
+  EXPECT_NE(timing, keys.timing(*other, 2, "cpu"));
+  auto bf16 = settings, seeded = settings;
+  bf16["precision"] = "bf16", seeded["seed"] = 1;
+  EXPECT_NE(timing, RowKeys(bf16, nullptr).timing(*method, 2, "cpu"));
+  EXPECT_EQ(timing, RowKeys(seeded, nullptr).timing(*method, 2, "cpu")) << "the seed plays no part";
 }
 
 TEST(Summary, MeansAreOverTheImagesThatEveryMethodExplained) {
-  const auto folder = fresh_path("evaluate_common");
-  RowStore store(folder, {});
-  for (const std::string image : {"0", "1", "2"}) {
-    store.add({flat_row(image, "a", 0.2, 0.8), flat_row(image, "b", 0.4, 0.6)});
+  std::vector<Row> rows;
+  for (const std::string image : {"0", "1", "2", "3"}) {
+    rows.push_back(flat_row(image, "a", 0.2, 0.8));
+    rows.push_back(flat_row(image, "b", 0.4, 0.6));
+    rows.back().made.passes = {image == "0" ? 1.0 : 3.0, 2};
   }
-  Row broken = flat_row("2", "b", 0, 0);
-  broken.state = "constant";
-  broken.curves.clear();
-  store.add({broken});
-  const Summary s = summarize(store, flat_options(3));
+  rows[5].state = "constant", rows[7].state = "refinement: the loss is not finite";  // b on 2 and 3
+  rows[5].curves.clear(), rows[7].curves.clear();
+  RowTable table = table_of(rows);
+  table.unusable_images["4"] = "4.png: not an image";
+  const Summary s = summarize(table, flat_options(5));
   EXPECT_EQ(s.images, (std::vector<std::string>{"0", "1"}));
-  EXPECT_EQ(s.left_out.at("b: constant"), 1);
-  EXPECT_EQ(s.row("b", "predicted").unusable, 1);
+  EXPECT_EQ(s.left_out,
+            (std::map<std::string, int64_t>{{"b: constant", 1}, {"b: failed", 1}, {"unreadable", 1}}));
+  ASSERT_EQ(s.failures.size(), 2u) << "a constant map is no failure";
+  EXPECT_EQ(text_from_failure(s.failures[0]), "3: b (predicted class): refinement: the loss is not finite");
+  EXPECT_EQ(text_from_failure(s.failures[1]), "4: 4.png: not an image");
+  EXPECT_THAT(s.warnings, Contains(HasSubstr("4.png: not an image")));
+  EXPECT_EQ(s.row("b", "predicted").unusable, 2);
+  EXPECT_EQ(s.row("b", "predicted").passes.forwards, 2) << "the mean over the images";
   EXPECT_NEAR(s.row("a", "predicted").metrics.at("deletion").value.mean, 0.9 * 0.2, 1e-12);
   EXPECT_NEAR(s.row("a", "predicted").metrics.at("ins-del").value.mean, 0.9 * 0.6, 1e-12);
   const auto& difference = s.row("a", "predicted").metrics.at("ins-del");
@@ -159,11 +198,12 @@ TEST(Summary, MeansAreOverTheImagesThatEveryMethodExplained) {
 }
 
 TEST(Summary, LowerDeletionIsAWin) {
-  RowStore store(fresh_path("evaluate_lower"), {});
-  for (int i = 0; i < 4; ++i)
-    store.add(
-        {flat_row(std::to_string(i), "a", 0.1 + 0.01 * i, 0.8), flat_row(std::to_string(i), "b", 0.3, 0.8)});
-  const Summary s = summarize(store, flat_options(4));
+  std::vector<Row> rows;
+  for (int i = 0; i < 4; ++i) {
+    rows.push_back(flat_row(std::to_string(i), "a", 0.1 + 0.01 * i, 0.8));
+    rows.push_back(flat_row(std::to_string(i), "b", 0.3, 0.8));
+  }
+  const Summary s = summarize(table_of(rows), flat_options(4));
   EXPECT_EQ(s.row("a", "predicted").metrics.at("deletion").difference.win_rate, 1);
   EXPECT_LT(s.row("a", "predicted").metrics.at("deletion").difference.difference.mean, 0);
   EXPECT_EQ(s.row("b", "predicted").metrics.at("insertion").difference.win_rate, 0.5);
@@ -220,15 +260,344 @@ TEST(Evaluate, AnInterruptedRunEndsWithTheSameFigures) {
   const auto again = evaluate({target}, Waves(11), options, parts_folder, context);
   EXPECT_EQ(again.target_evaluations, 0);
   EXPECT_EQ(per_image_csv(whole), per_image_csv(again));
+}
 
-  auto others = options;
-  others.references = {"black"};
-  EXPECT_THROW(evaluate({target}, Waves(11), others, parts_folder, context), Error);
+// The number of images for which a map of `method` is new in the folder, by the rows appended there.
+class Growth {
+ public:
+  explicit Growth(std::string folder) : path_((fs::path(folder) / "rows.jsonl").string()) {}
+  std::map<std::string, int> rows() {
+    std::map<std::string, int> out;
+    const std::string text = fs::exists(path_) ? read_file(path_) : "";
+    std::istringstream lines(text.substr(std::exchange(read_, text.size())));
+    for (std::string line; std::getline(lines, line);) {
+      const auto json = nlohmann::json::parse(line);
+      ++out[json.contains("timing") ? "timing of " + json["timing"].get<std::string>()
+                                    : json["method"].get<std::string>()];
+    }
+    return out;
+  }
+
+ private:
+  std::string path_;
+  size_t read_ = 0;
+};
+
+// Waves of which one image, or one label, is another.
+class ChangedWaves : public Waves {
+ public:
+  using Waves::Waves;
+  int changed_image = -1, changed_label = -1;
+  Image image(int64_t index) const override {
+    Image image = Waves::image(index);
+    if (index == changed_image) image.rgb[17] ^= 255;
+    return image;
+  }
+  int label(int64_t index) const override {
+    return index == changed_label ? 3 - Waves::label(index) : Waves::label(index);
+  }
+};
+
+using Counts = std::map<std::string, int>;
+
+TEST(Evaluate, ARowIsMadeAgainWhenWhatItDependsOnChangesAndNothingElseIs) {
+  const std::string folder = fresh_path("evaluate_stale");
+  Growth growth(folder);
+  auto options = small_options();
+  options.methods = {"random", "gradient"};
+  options.timing_runs = 0;
+  ChangedWaves data(5);
+  Context context;
+  const auto changes = [&](int size, const std::function<void(ClassifierInfo&)>& change) {
+    struct Target : checks::LinearTarget {
+      using LinearTarget::LinearTarget;
+      ClassifierInfo& edit() { return info_; }
+    } target(size);
+    change(target.edit());
+    evaluate({target}, data, options, folder, context);
+    return growth.rows();
+  };
+  const auto same = [](ClassifierInfo&) {};
+  EXPECT_EQ(changes(8, same), (Counts{{"random", 5}, {"gradient", 5}}));
+  EXPECT_EQ(changes(8, same), Counts());
+  data.changed_image = 3;
+  EXPECT_EQ(changes(8, same), (Counts{{"random", 1}, {"gradient", 1}})) << "the content of one image";
+  data.changed_image = -1;
+  EXPECT_EQ(changes(8, same), Counts()) << "the rows of before are still there";
+  const Counts all = {{"random", 5}, {"gradient", 5}};
+  EXPECT_EQ(changes(8, [](ClassifierInfo& info) { info.sha256 = "another"; }), all);
+  EXPECT_EQ(
+      changes(8, [](ClassifierInfo& info) { info.input.rule = ResizeRule::kStretch, info.input.resize = 8; }),
+      all);
+  EXPECT_EQ(changes(8, [](ClassifierInfo& info) { info.input.filter = Filter::kBicubic; }), all);
+  context.seed = 1;
+  EXPECT_EQ(changes(8, same), all);
+  context.seed = 0;
+  options.references = {"black"};
+  EXPECT_EQ(changes(8, same), all);
+  options.references = {"black", "mean"};
+  options.protocol = "equations";
+  EXPECT_EQ(changes(8, same), all);
+  options.protocol = "paper";
+  options.explained = "truth";
+  EXPECT_EQ(changes(8, same), all);
+  data.changed_label = 2;
+  EXPECT_EQ(changes(8, same), (Counts{{"random", 1}, {"gradient", 1}})) << "the label of one image";
+  options.explained = "predicted";
+  EXPECT_EQ(changes(8, same), Counts()) << "the predicted class does not know the labels";
+}
+
+TEST(Evaluate, AnotherCardOfTheExplainerMakesItsRowsAgainAndLeavesTheOthers) {
+  ConvNextClassifier target(checks::tiny_convnext(), checks::plain_info("convnext", 16));
+  LoadedExplainer loaded = checks::tiny_explainer(target);
+  const std::string folder = fresh_path("evaluate_cards");
+  Growth growth(folder);
+  auto options = small_options();
+  options.methods = {"aha", "aha:blur=1", "gradient"};
+  options.timing_runs = 0;
+  const auto made = [&] {
+    evaluate({target, &loaded}, Waves(3, 16), options, folder, Context());
+    return growth.rows();
+  };
+  const Counts learned = {{"aha", 3}, {"aha:blur=1", 3}};
+  EXPECT_EQ(made(), (Counts{{"aha", 3}, {"aha:blur=1", 3}, {"gradient", 3}}));
+  EXPECT_EQ(made(), Counts());
+  loaded.card.training["S"] = 7;
+  EXPECT_EQ(made(), learned) << "training";
+  loaded.card.temperature = 0.5;
+  EXPECT_EQ(made(), learned) << "temperature";
+  loaded.card.network["prior_weight"] = 26;
+  EXPECT_EQ(made(), learned) << "network";
+  loaded.card.refinement["grids"] = 2;
+  EXPECT_EQ(made(), learned) << "refinement";
+  loaded.card.sha256 = "another";
+  EXPECT_EQ(made(), learned) << "weights";
+}
+
+TEST(Evaluate, TimingsBelongToTheThreadsAndThePrecisionTheyWereTakenWith) {
+  checks::LinearTarget target(8);
+  const std::string folder = fresh_path("evaluate_timings");
+  Growth growth(folder);
+  auto options = small_options();
+  options.methods = {"gradient"};
+  Context context;
+  const auto made = [&] {
+    evaluate({target}, Waves(2), options, folder, context);
+    return growth.rows();
+  };
+  const int before = threads();
+  set_threads(2);
+  EXPECT_EQ(made(), (Counts{{"gradient", 2}, {"timing of gradient", 1}}));
+  EXPECT_EQ(made(), Counts());
+  set_threads(1);
+  EXPECT_EQ(made(), (Counts{{"timing of gradient", 1}})) << "figures do not depend on the threads";
+  context.precision = Precision::kBf16;
+  EXPECT_EQ(made(), (Counts{{"gradient", 2}, {"timing of gradient", 1}}));
+  set_threads(before);
+}
+
+// The first images of another slice are other images, whatever their positions.
+TEST(Evaluate, TheReportShowsTheImagesOfItsOwnSlice) {
+  checks::LinearTarget target(8);
+  const std::string folder = fresh_path("evaluate_slices");
+  auto options = small_options();
+  options.methods = {"gradient"};
+  const auto shown = [&](int64_t skip) {
+    return evaluate({target}, *slice(std::make_unique<Waves>(6), {skip, 1, 2}), options, folder, Context())
+        .shown;
+  };
+  const auto first = shown(0), second = shown(2), again = shown(0);
+  ASSERT_EQ(second.size(), 2u);
+  EXPECT_EQ(second[0].id, "wave/2");
+  const Image expected = image_from_tensor(input_from_image(Waves(6).image(2), target.info().input));
+  EXPECT_EQ(read_image(second[0].file).rgb, expected.rgb);
+  EXPECT_NE(read_npy(first[0].maps.at("gradient")).values, read_npy(second[0].maps.at("gradient")).values);
+  EXPECT_EQ(again[1].file, first[1].file);
+  EXPECT_EQ(again[1].maps, first[1].maps);
+}
+
+// Waves of which some cannot be read.
+class TornWaves : public Waves {
+ public:
+  using Waves::Waves;
+  Image image(int64_t index) const override {
+    if (index == 1 || index == 9) throw input_error("wave {}: torn", index);
+    return Waves::image(index);
+  }
+};
+
+TEST(Evaluate, AnUnreadableImageIsNamedAndLeftOut) {
+  checks::LinearTarget target(8);
+  const auto options = small_options();
+  const std::string folder = fresh_path("evaluate_torn");
+  const auto result = evaluate({target}, TornWaves(11), options, folder, Context());
+  EXPECT_EQ(result.summary.asked, 11);
+  EXPECT_EQ(result.summary.images.size(), 9u);
+  ASSERT_EQ(result.summary.failures.size(), 2u);
+  EXPECT_EQ(text_from_failure(result.summary.failures[1]), "wave/9: wave 9: torn");
+  write_results(result, folder);
+  for (const char* file : {"table.md", "report.html", "results.json"})
+    EXPECT_THAT(read_file((fs::path(folder) / file).string()), HasSubstr("wave 9: torn")) << file;
+  const auto json = nlohmann::json::parse(read_file((fs::path(folder) / "results.json").string()));
+  EXPECT_EQ(json["failures"].size(), 2u);
+  EXPECT_EQ(json["failures"][0]["image"], "wave/1");
+  // Mended, the image joins; nothing else is made again.
+  Growth growth(folder);
+  growth.rows();
+  const auto mended = evaluate({target}, Waves(11), options, folder, Context());
+  EXPECT_EQ(mended.summary.images.size(), 11u);
+  EXPECT_EQ(growth.rows().at("gradient"), 2);
+  auto strict = options;
+  strict.strict = true;
+  EXPECT_THAT(checks::message_of([&] { evaluate({target}, TornWaves(11), strict, folder, Context()); }),
+              HasSubstr("wave 1: torn"));
+}
+
+TEST(Evaluate, ARefinementThatDivergesIsNamedAndTheOthersGoOn) {
+  checks::LinearTarget target(16);
+  auto options = small_options();
+  add_method({"fails on wave 1", "", "", "", [](const MethodContext&) { return true; },
+              [] {
+                struct Failing : Method {
+                  void prepare(const MethodContext&) override {}
+                  Attribution attribute(const Tensor& pixels, const Tensor&,
+                                        std::span<const uint64_t> streams, const Context&) override {
+                    for (const uint64_t stream : streams)
+                      if (stream == image_stream("wave/1"))
+                        throw work_error("refinement: the loss is not finite at step 2");
+                    return {pixels.mean(1), Passes{}};
+                  }
+                };
+                return std::unique_ptr<Method>(new Failing);
+              }});
+  options.methods = {"fails on wave 1", "gradient"};
+  const std::string folder = fresh_path("evaluate_diverges");
+  const auto result = evaluate({target}, Waves(4, 16), options, folder, Context());
+  EXPECT_EQ(result.summary.images, (std::vector<std::string>{"wave/0", "wave/2", "wave/3"}));
+  ASSERT_EQ(result.summary.failures.size(), 1u);
+  EXPECT_EQ(text_from_failure(result.summary.failures[0]),
+            "wave/1: fails on wave 1 (predicted class): refinement: the loss is not finite at step 2");
+  EXPECT_EQ(result.summary.row("fails on wave 1", "predicted").unusable, 1);
+  Growth growth(folder);
+  growth.rows();
+  const auto again = evaluate({target}, Waves(4, 16), options, folder, Context());
+  EXPECT_EQ(growth.rows(), Counts()) << "what failed is known too";
+  EXPECT_EQ(again.summary.failures.size(), 1u);
+  options.strict = true;
+  EXPECT_THAT(
+      checks::message_of(
+          [&] { evaluate({target}, Waves(4, 16), options, fresh_path("evaluate_strict"), Context()); }, 1),
+      HasSubstr("wave/1: fails on wave 1: refinement"));
+}
+
+// Answers NaN to images that are neither dark nor white: to the perturbed versions of a white one.
+struct AfraidOfGray : checks::PlantedToy {
+  using PlantedToy::PlantedToy;
+  Tensor logits(const Tensor& pixels, Taps* taps) override {
+    const auto mean = pixels.mean({1, 2, 3});
+    return PlantedToy::logits(pixels, taps) +
+           torch::where((mean > 0.55) & (mean < 0.99), std::nan(""), 0.0).unsqueeze(1);
+  }
+};
+
+TEST(Evaluate, ADivergingRefinementFailsAlone) {
+  AfraidOfGray target(16);
+  DecoderOptions decoder{.widths = {3},
+                         .scales = {1},
+                         .classes = 3,
+                         .embedding = 4,
+                         .channels = 8,
+                         .top = 8,
+                         .head = 8,
+                         .last_up = 1};
+  LoadedExplainer loaded;
+  loaded.explainer = std::make_unique<Explainer>(encoder_from_target(target, {"pixels"}), decoder);
+  loaded.explainer->decoder()->eval();
+  loaded.card.kind = "explainer";
+  loaded.card.input = target.info().input;
+  checks::MemoryDataset data;
+  for (int i = 0; i < 3; ++i) {
+    data.images.push_back(Image(16, 16));
+    data.labels.push_back(0);
+    for (size_t k = 0; k < data.images[i].rgb.size(); ++k)
+      data.images[i].rgb[k] = i == 1 ? 255 : static_cast<uint8_t>((k * 37 + i) % 90);
+  }
+  auto options = small_options();
+  options.methods = {"aha:T=2:S=2", "aha:S=2", "random"};
+  const std::string folder = fresh_path("evaluate_gray");
+  const auto result = evaluate({target, &loaded}, data, options, folder, Context());
+  EXPECT_EQ(result.summary.images, (std::vector<std::string>{"memory/0", "memory/2"}));
+  ASSERT_EQ(result.summary.failures.size(), 3u);
+  EXPECT_THAT(
+      text_from_failure(result.summary.failures[0]),
+      AllOf(HasSubstr("memory/1: aha:T=2:S=2"), HasSubstr("the loss of refinement is not finite at step 0")));
+  EXPECT_THAT(result.summary.failures[1].reason, HasSubstr("perturbed image"))
+      << "its own map is there, but the target does not answer";
+  EXPECT_EQ(result.summary.row("aha:T=2:S=2", "predicted").steps, 2);
+  const auto again = evaluate({target, &loaded}, data, options, folder, Context());
+  EXPECT_EQ(again.target_evaluations, 0);
+  EXPECT_EQ(again.summary.failures.size(), 3u);
+}
+
+// Two methods made together: what fails for the one that leads does not fail for the other.
+TEST(MakeMaps, AFailureOfTheLeaderLeavesTheMethodsThatShareItsWork) {
+  struct Short : Method {
+    void prepare(const MethodContext&) override {}
+    Attribution attribute(const Tensor& pixels, const Tensor&, std::span<const uint64_t>,
+                          const Context&) override {
+      return {pixels.mean(1), Passes{1, 0}};
+    }
+  };
+  struct Long : Short {
+    Attribution attribute(const Tensor& pixels, const Tensor&, std::span<const uint64_t> streams,
+                          const Context&) override {
+      if (std::find(streams.begin(), streams.end(), image_stream("b")) != streams.end())
+        throw work_error("b diverges");
+      return {pixels.amax(1), Passes{2, 0}};
+    }
+    bool shares_work_with(const Method& other) const override { return &other != this; }
+    std::vector<Attribution> attribute_shared(std::span<Method* const> others, const Tensor& pixels,
+                                              const Tensor& classes, std::span<const uint64_t> streams,
+                                              const Context& context) override {
+      return {attribute(pixels, classes, streams, context),
+              others[0]->attribute(pixels, classes, streams, context)};
+    }
+  };
+  Methods methods;
+  methods.push_back(std::make_unique<Short>());
+  methods.push_back(std::make_unique<Long>());
+  const auto work = shared_work(methods, {{0, 1, 2}, {0, 1, 2}});
+  ASSERT_EQ(work.size(), 1u);
+  EXPECT_EQ(work[0].methods, (std::vector<size_t>{1, 0})) << "the longer one leads";
+  EXPECT_EQ(shared_work(methods, {{0, 1}, {0, 1, 2}}).size(), 2u) << "other images are other work";
+  ImageBatch batch;
+  for (const char* id : {"a", "b", "c"}) batch.images.push_back({id, "", 0});
+  batch.pixels = torch::rand({3, 3, 4, 4});
+  batch.classes["truth"] = torch::zeros({3}, torch::kInt64);
+  const auto made = make_maps(methods, work[0], batch, "truth", Context());
+  ASSERT_EQ(made.size(), 2u);
+  EXPECT_EQ(made[0].made[0].failure + made[0].made[2].failure, "");
+  EXPECT_EQ(made[0].made[1].failure, "b diverges");
+  EXPECT_TRUE(made[0].maps[1].isnan().all().item<bool>());
+  EXPECT_TRUE(torch::equal(made[0].maps[2], batch.pixels[2].amax(0)));
+  EXPECT_TRUE(torch::equal(made[1].maps, batch.pixels.mean(1)));
+  for (const auto& one : made[1].made) EXPECT_EQ(one.failure, "");
+}
+
+TEST(Evaluate, SaysWhyWhereNothingIsLeft) {
+  checks::LinearTarget target(8);
+  EXPECT_THAT(checks::message_of(
+                  [&] {
+                    evaluate({target}, *slice(std::make_unique<TornWaves>(2), {1, 1, 1}), small_options(),
+                             fresh_path("evaluate_empty"), Context());
+                  },
+                  1),
+              HasSubstr("wave 1: torn"));
 }
 
 // A blurred method and its plain one share the plain maps, in either order, and a plain one that is there
 // already stays as it is.
-TEST(Evaluate, MethodsThatMeetAreMadeTogetherWithTheSameFigures) {
+TEST(Evaluate, MethodsThatShareWorkAreMadeTogetherWithTheSameFigures) {
   constexpr int kImages = 5, kMasks = 40;
   auto options = small_options();
   options.timing_runs = 0;

@@ -28,7 +28,8 @@ Fields fields(Protocol& p) {
       .add("ties", p.ties, "which of equal pixels goes first")
       .choices({"index", "reverse", "jitter"})
       .add("references", p.references, "what replaces removed pixels")
-      .choices({"black", "mean", "blur"});
+      .choices({"black", "mean", "blur"})
+      .nest("", fields(p.reference));
 }
 
 std::vector<std::string> protocol_names() {

@@ -7,6 +7,7 @@
 
 #include "aha/base/options.h"
 #include "aha/metrics/sweep.h"
+#include "aha/perturb/reference.h"
 
 namespace aha {
 
@@ -17,6 +18,7 @@ struct Protocol {
   std::string area = "auc10";  // metrics/curve.h
   std::string ties = "index";  // ranking/hard_order.h
   std::vector<std::string> references = {"black", "mean", "blur"};
+  ReferenceOptions reference;  // what they look like; a mean color that is not given is the target's
 };
 Fields fields(Protocol& protocol);  // all but the name
 

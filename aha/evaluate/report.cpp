@@ -48,17 +48,12 @@ std::string metric_table(const Evaluation& e, const std::string& explained) {
       std::string per_reference;
       for (const auto& reference : s.references)
         per_reference += fmt::format("{} {:.4f}  ", reference, m.per_reference.at(reference));
-      bool best = true;
-      for (const auto* other : rows)
-        best = best && (metric.higher_is_better ? 1 : -1) *
-                               (other->metrics.at(metric.name).value.mean - m.value.mean) <=
-                           0;
-      out +=
-          fmt::format("<td{} title=\"{}\">{:.4f} <small>[{:.4f}, {:.4f}]</small></td>",
-                      best ? " class=\"best\"" : "", per_reference, m.value.mean, m.value.low, m.value.high);
+      out += fmt::format("<td{} title=\"{}\">{:.4f} <small>[{:.4f}, {:.4f}]</small></td>",
+                         is_best(s, row, metric) ? " class=\"best\"" : "", per_reference, m.value.mean,
+                         m.value.low, m.value.high);
     }
     out += fmt::format("<td>{}</td><td>{}</td><td>{:.1f} %</td></tr>\n", seconds_text(row.timing),
-                       cost_text(row), 100 * row.tie_rate);
+                       text_from_passes(row.passes), 100 * row.tie_rate);
   }
   return out + "</table></div>\n";
 }
@@ -99,20 +94,20 @@ std::string rival_table(const Evaluation& e, const std::string& explained) {
   return out + "</table></div>\n";
 }
 
-// One line per image: itself, then every method's map over it, best method first.
-std::string image_grid(const Evaluation& e, const std::string& out_folder) {
+// One line for each image: itself, then every method's map over it, best method first.
+std::string image_grid(const Evaluation& e) {
   const auto rows = ranked_rows(e.summary, e.summary.explained[0]);
   std::string out = "<div class=\"wide\"><table class=\"grid\"><tr><th></th>";
   for (const auto* row : rows) out += fmt::format("<th>{}</th>", escaped(row->method));
   out += "</tr>\n";
-  for (int64_t i = 0; fs::exists(image_file(out_folder, i)); ++i) {
-    const Image image = read_image(image_file(out_folder, i));
-    out += fmt::format("<tr><td><img alt=\"image {}\" src=\"{}\"></td>", i, png_uri(image));
+  for (const ShownImage& shown : e.shown) {
+    const Image image = read_image(shown.file);
+    out += fmt::format("<tr><td><img alt=\"{0}\" title=\"{0}\" src=\"{1}\"></td>", escaped(shown.id),
+                       png_uri(image));
     for (const auto* row : rows) {
-      const std::string file = map_file(out_folder, i, row->method);
       out += "<td>";
-      if (fs::exists(file)) {
-        const NpyArray map = read_npy(file);
+      if (const auto map_file = shown.maps.find(row->method); map_file != shown.maps.end()) {
+        const NpyArray map = read_npy(map_file->second);
         const Image heat =
             overlay(image, map.values, static_cast<int>(map.shape.at(1)), static_cast<int>(map.shape.at(0)));
         out += fmt::format("<img alt=\"{}\" src=\"{}\">", escaped(row->method), png_uri(heat));
@@ -136,7 +131,7 @@ std::string remarks(const std::vector<std::string>& warnings) {
 
 }  // namespace
 
-std::string report_html(const Evaluation& e, const std::string& out_folder) {
+std::string report_html(const Evaluation& e) {
   const Summary& s = e.summary;
   const std::string target = e.settings["target"]["name"], data = e.settings["data"],
                     protocol = e.settings["protocol"]["name"];
@@ -150,6 +145,11 @@ std::string report_html(const Evaluation& e, const std::string& out_folder) {
       "map.</p>\n",
       escaped(target), escaped(data), kStyle, s.images.size(), s.asked, escaped(protocol),
       fmt::join(s.references, ", "));
+  if (!s.failures.empty())
+    out += fmt::format(
+        "<p class=\"note\"><b>{} failed</b> and are left out of every comparison; the remarks name them with "
+        "the reason.</p>\n",
+        s.failures.size() == 1 ? "One image or map" : fmt::format("{} images or maps", s.failures.size()));
   out += remarks(s.warnings);
   for (const auto& explained : s.explained) {
     out += fmt::format("<h2>Explaining the {} class</h2>\n", explained == "predicted" ? "predicted" : "true");
@@ -161,7 +161,7 @@ std::string report_html(const Evaluation& e, const std::string& out_folder) {
     out +=
         "<details><summary>Each reference apart</summary>" + reference_table(e, explained) + "</details>\n";
   }
-  if (fs::exists(image_file(out_folder, 0))) out += "<h2>Images</h2>\n" + image_grid(e, out_folder);
+  if (!e.shown.empty()) out += "<h2>Images</h2>\n" + image_grid(e);
   out += "<h2>Settings</h2>\n<pre>" + escaped(e.settings.dump(2)) + "</pre>\n</body></html>\n";
   return out;
 }
@@ -176,7 +176,7 @@ std::vector<std::string> write_results(const Evaluation& e, const std::string& o
       {"table.tex", table_latex(e)},
       {"curves.csv", curves_csv(e)},
       {"curves.svg", curves_svg(e, e.summary.explained[0])},
-      {"report.html", report_html(e, out)},
+      {"report.html", report_html(e)},
   };
   std::vector<std::string> written;
   for (const auto& [name, content] : files) {

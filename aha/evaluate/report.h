@@ -9,7 +9,7 @@
 
 namespace aha {
 
-std::string report_html(const Evaluation& evaluation, const std::string& out);
+std::string report_html(const Evaluation& evaluation);
 
 // Returns the files written.
 std::vector<std::string> write_results(const Evaluation& evaluation, const std::string& out);

@@ -1,33 +1,41 @@
-// What an evaluation has found so far, one row per image, method and explained class, in OUT/rows.jsonl.
+// What evaluations in a folder have found so far, one row for each image, method and explained class, in
+// OUT/rows.jsonl.
 //
-// The first line holds the settings that all rows share; a store is continued only under the same ones, so
-// that no table ever mixes two evaluations. An explainer is not among them: with another one its rows are
-// made again, those of the methods beside it stay. Rows are appended as they are found: an interrupted
-// evaluation loses at most the batch it was working on, and a half-written last line is dropped.
+// Rows are found by their key (row_key.h), which covers everything their figures depend on: an evaluation
+// reuses what fits it and makes the rest, whatever else the folder holds. Rows are appended as they are
+// found: an interrupted evaluation loses at most the batch it was working on, and a half-written last line is
+// dropped.
 #pragma once
 
 #include <fstream>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "aha/methods/method.h"
 #include "aha/metrics/sweep.h"
 
 namespace aha {
 
 struct Row {
+  std::string key;
   std::string image, method;
   std::string explained;  // "predicted" or "truth"
   int64_t class_index = 0;
-  std::string state = "ok";  // or why this map cannot be evaluated: "constant", "not finite"
+  std::string state = "ok";  // or why this map cannot be evaluated: "constant", or the reason of a failure
   double tie_rate = 0;
   std::map<std::string, SweepCurves> curves;  // by reference
   std::map<std::string, double>
-      replaced;          // by reference: probability of the class on the fully replaced image
-  bool learned = false;  // an explainer's
+      replaced;  // by reference: probability of the class on the fully replaced image
+  Attribution::Made made;
+
+  bool ok() const { return state == "ok"; }
+  // A constant map is an answer, though one that ranks nothing.
+  bool failed() const { return !ok() && state != "constant"; }
 };
 nlohmann::json json_from_row(const Row& row);
 Row row_from_json(const nlohmann::json& json);
@@ -36,33 +44,30 @@ Row row_from_json(const nlohmann::json& json);
 struct Timing {
   double seconds = 0;
   int runs = 0;
-  bool learned = false;  // an explainer's
 };
 
 class RowStore {
  public:
-  // Input error where the folder holds rows of other settings: it names the first that differs.
-  RowStore(const std::string& folder, const nlohmann::json& settings);
+  explicit RowStore(const std::string& folder);
 
-  // Rows of explainers are this one's from now on; those of another are forgotten.
-  void take_explainer(const nlohmann::json& explainer);
-
-  const Row* find(const std::string& image, const std::string& method, const std::string& explained) const;
-  const Timing* timing(const std::string& method) const;
+  const Row* find(const std::string& key) const;
+  const Timing* timing(const std::string& key) const;
   size_t size() const { return rows_.size(); }
+  // Whether the image, method and class have a row under any key.
+  bool has_any(const std::string& image, const std::string& method, const std::string& explained) const;
 
   void add(std::vector<Row> rows);
-  void add(const std::string& method, const Timing& timing);
+  void add(const std::string& key, const std::string& method, const Timing& timing);
 
  private:
-  void read(const nlohmann::json& settings);
+  void read();
   void append(const std::string& lines);
-  void forget_learned();
+  void keep(Row row);
 
   std::string path_;
-  nlohmann::json explainer_;  // whose the learned rows are; null = there are none
-  std::map<std::tuple<std::string, std::string, std::string>, Row> rows_;
-  std::map<std::string, Timing> timings_;
+  std::map<std::string, Row> rows_;  // by key
+  std::set<std::tuple<std::string, std::string, std::string>> names_;
+  std::map<std::string, Timing> timings_;  // by key
   std::ofstream out_;
 };
 

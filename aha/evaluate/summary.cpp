@@ -8,29 +8,33 @@
 namespace aha {
 namespace {
 
-const Row& row_of(const RowStore& rows, const std::string& image, const std::string& method,
+const Row& row_of(const RowTable& table, const std::string& image, const std::string& method,
                   const std::string& explained) {
-  const Row* row = rows.find(image, method, explained);
-  if (!row) throw work_error("no row of {} for {} ({} class)", method, image, explained);
-  return *row;
+  const auto at = table.rows.find({image, method, explained});
+  if (at == table.rows.end()) throw work_error("no row of {} for {} ({} class)", method, image, explained);
+  return *at->second;
 }
 
-// Images that every method explained; the others are counted by the first reason.
-std::vector<std::string> common_images(const RowStore& rows, const SummaryOptions& o,
-                                       std::map<std::string, int64_t>& left_out) {
-  std::vector<std::string> common;
+// Into s.images those that every method explained; the others are counted by the first reason.
+void find_common(const RowTable& table, const SummaryOptions& o, Summary& s) {
   for (const auto& image : o.images) {
+    if (const auto at = table.unusable_images.find(image); at != table.unusable_images.end()) {
+      s.failures.push_back({image, "", "", at->second});
+      ++s.left_out["unreadable"];
+      continue;
+    }
     std::string reason;
     for (const auto& explained : o.explained)
-      for (const auto& method : o.methods)
-        if (const Row& row = row_of(rows, image, method, explained); reason.empty() && row.state != "ok")
-          reason = method + ": " + row.state;
+      for (const auto& method : o.methods) {
+        const Row& row = row_of(table, image, method, explained);
+        if (row.failed()) s.failures.push_back({image, method, explained, row.state});
+        if (reason.empty() && !row.ok()) reason = method + ": " + (row.failed() ? "failed" : row.state);
+      }
     if (reason.empty())
-      common.push_back(image);
+      s.images.push_back(image);
     else
-      ++left_out[reason];
+      ++s.left_out[reason];
   }
-  return common;
 }
 
 void add_to(std::vector<double>& sum, const std::vector<double>& values, double weight) {
@@ -45,20 +49,23 @@ void add_to(SweepCurves& sum, const SweepCurves& c, double weight) {
   add_to(sum.bottom_hits, c.bottom_hits, weight);
 }
 
-MethodSummary method_summary(const RowStore& rows, const SummaryOptions& o,
-                             const std::vector<std::string>& images, const std::string& method,
+MethodSummary method_summary(const RowTable& rows, const SummaryOptions& o,
+                             const std::vector<std::string>& images, size_t index,
                              const std::string& explained) {
   MethodSummary out;
+  const std::string& method = o.methods[index];
   out.method = method;
   out.explained = explained;
-  if (const Timing* timing = rows.timing(method)) out.timing = *timing;
-  if (const auto cost = o.cost.find(method); cost != o.cost.end())
-    std::tie(out.forwards, out.backwards) = cost->second;
-  for (const auto& image : o.images) out.unusable += row_of(rows, image, method, explained).state != "ok";
+  if (!rows.timings.empty()) out.timing = rows.timings[index];
+  for (const auto& image : o.images)
+    if (!rows.unusable_images.contains(image)) out.unusable += !row_of(rows, image, method, explained).ok();
   const double n = static_cast<double>(images.size()), R = static_cast<double>(o.references.size());
   for (const auto& image : images) {
     const Row& row = row_of(rows, image, method, explained);
     out.tie_rate += row.tie_rate / n;
+    out.passes.forwards += row.made.passes.forwards / n;
+    out.passes.backwards += row.made.passes.backwards / n;
+    out.steps += row.made.steps / n;
     for (const auto& reference : o.references) {
       const SweepCurves& c = row.curves.at(reference);
       add_to(out.curves[reference], c, 1 / n);
@@ -128,7 +135,7 @@ double agreement(const std::vector<MethodSummary*>& rows, const std::string& met
   return pairs ? sum / pairs : 1;
 }
 
-void find_leaks(const RowStore& rows, const SummaryOptions& o, Summary& s) {
+void find_leaks(const RowTable& rows, const SummaryOptions& o, Summary& s) {
   for (const auto& reference : o.references) {
     int64_t leaking = 0;
     for (const auto& image : s.images)
@@ -139,9 +146,14 @@ void find_leaks(const RowStore& rows, const SummaryOptions& o, Summary& s) {
 }
 
 void warn(Summary& s) {
+  constexpr size_t kNamed = 20;
   for (const auto& [reason, count] : s.left_out)
+    s.warnings.push_back(fmt::format("{} of {} images left out for all methods: {}", count, s.asked, reason));
+  for (size_t i = 0; i < std::min(kNamed, s.failures.size()); ++i)
+    s.warnings.push_back("failed: " + text_from_failure(s.failures[i]));
+  if (s.failures.size() > kNamed)
     s.warnings.push_back(
-        fmt::format("{} of {} images left out for all methods: map of {}", count, s.asked, reason));
+        fmt::format("failed: {} more, all of them in results.json", s.failures.size() - kNamed));
   for (const auto& [reference, share] : s.leaks)
     if (share > 0)
       s.warnings.push_back(fmt::format("{:.1f} % of the {} references keep the class above {}", 100 * share,
@@ -162,6 +174,11 @@ void warn(Summary& s) {
 
 }  // namespace
 
+std::string text_from_failure(const Failure& f) {
+  return f.method.empty() ? fmt::format("{}: {}", f.image, f.reason)
+                          : fmt::format("{}: {} ({} class): {}", f.image, f.method, f.explained, f.reason);
+}
+
 double kendall_tau(const std::vector<double>& a, const std::vector<double>& b) {
   double sum = 0;
   int pairs = 0;
@@ -179,15 +196,17 @@ const MethodSummary& Summary::row(const std::string& method, const std::string& 
   throw input_error("no row of method {} for the {} class", method, wanted);
 }
 
-Summary summarize(const RowStore& rows, const SummaryOptions& o) {
+Summary summarize(const RowTable& rows, const SummaryOptions& o) {
   Summary s;
   s.methods = o.methods, s.explained = o.explained, s.references = o.references, s.metrics = o.metrics;
   s.asked = static_cast<int64_t>(o.images.size());
-  s.images = common_images(rows, o, s.left_out);
-  if (s.images.empty()) throw work_error("none of the {} images could be explained by every method", s.asked);
+  find_common(rows, o, s);
+  if (s.images.empty())
+    throw work_error("none of the {} images could be explained by every method{}", s.asked,
+                     s.failures.empty() ? "" : "; the first: " + text_from_failure(s.failures[0]));
   for (const auto& explained : o.explained)
-    for (const auto& method : o.methods)
-      s.rows.push_back(method_summary(rows, o, s.images, method, explained));
+    for (size_t m = 0; m < o.methods.size(); ++m)
+      s.rows.push_back(method_summary(rows, o, s.images, m, explained));
   for (const auto& explained : o.explained) {
     std::vector<MethodSummary*> same_class;
     for (auto& row : s.rows)

@@ -1,6 +1,6 @@
 // From rows to statements: means with intervals, differences with p values, and what to be careful about.
 //
-// Only images that every method could explain count, so that all means are over the same set; how many were
+// Only images that every method could explain count, so that all means are over the same set; which were
 // left out, and why, is part of the result. Each metric of an image is the mean over the references.
 // Differences are paired by image.
 #pragma once
@@ -32,17 +32,27 @@ struct MethodSummary {
   std::map<std::string, SweepCurves> curves;  // means over images, by reference
   SweepCurves mean_curves;                    // and over the references
   double tie_rate = 0;
-  int64_t unusable = 0;  // constant or not finite maps
+  int64_t unusable = 0;  // constant or failed maps
   Timing timing;
-  double forwards = 0, backwards = 0;
+  Passes passes;     // mean over images
+  double steps = 0;  // of refinement, mean over images
 };
+
+// An image that could not be read, or a map that could not be made.
+struct Failure {
+  std::string image, method, explained,
+      reason;  // method and explained: empty where the image itself is meant
+};
+
+std::string text_from_failure(const Failure& failure);
 
 struct Summary {
   std::vector<std::string> methods, explained, references, images;  // images: the common ones
   std::vector<MetricRecord> metrics;
   std::vector<MethodSummary> rows;          // explained classes outer, methods inner, in the order asked for
   int64_t asked = 0;                        // images
-  std::map<std::string, int64_t> left_out;  // by reason, "gradcam: constant"
+  std::map<std::string, int64_t> left_out;  // by reason, "gradcam: constant", "unreadable"
+  std::vector<Failure> failures;            // in the order of the images
   std::map<std::string, std::map<std::string, double>>
       agreement;  // [explained][metric]: mean Kendall tau of the methods' order between references
   std::map<std::string, double>
@@ -59,11 +69,18 @@ struct SummaryOptions {
   std::vector<MetricRecord> metrics;
   AreaRule rule = AreaRule::kAuc10;
   uint64_t seed = 0;
-  std::map<std::string, std::pair<double, double>> cost;  // [method]: forwards and backwards of the target
 };
 
-// Every row must be there.
-Summary summarize(const RowStore& rows, const SummaryOptions& options);
+// What an evaluation found.
+struct RowTable {
+  std::map<std::tuple<std::string, std::string, std::string>, const Row*>
+      rows;                                            // by image, method and explained class
+  std::vector<Timing> timings;                         // one for each method; empty = none was timed
+  std::map<std::string, std::string> unusable_images;  // image and reason: these have no rows
+};
+
+// Every row of every other image must be there.
+Summary summarize(const RowTable& table, const SummaryOptions& options);
 
 // Kendall's tau-a of two lists of values; 1 = the same order.
 double kendall_tau(const std::vector<double>& a, const std::vector<double>& b);

@@ -27,14 +27,6 @@ std::string latex_text(const std::string& text) {
   return out;
 }
 
-// By the metric's own direction.
-bool is_best(const Summary& s, const MethodSummary& row, const MetricRecord& metric) {
-  const double sign = metric.higher_is_better ? 1 : -1, mine = sign * row.metrics.at(metric.name).value.mean;
-  return std::all_of(s.rows.begin(), s.rows.end(), [&](const MethodSummary& other) {
-    return other.explained != row.explained || sign * other.metrics.at(metric.name).value.mean <= mine;
-  });
-}
-
 nlohmann::json json_from_curves(const SweepCurves& c) {
   return {{"top", c.top}, {"bottom", c.bottom}};
 }
@@ -62,14 +54,15 @@ std::string class_title(const std::string& explained) {
 
 }  // namespace
 
-std::string up_or_down(const MetricRecord& metric) {
-  return metric.higher_is_better ? "↑" : "↓";
+bool is_best(const Summary& s, const MethodSummary& row, const MetricRecord& metric) {
+  const double sign = metric.higher_is_better ? 1 : -1, mine = sign * row.metrics.at(metric.name).value.mean;
+  return std::all_of(s.rows.begin(), s.rows.end(), [&](const MethodSummary& other) {
+    return other.explained != row.explained || sign * other.metrics.at(metric.name).value.mean <= mine;
+  });
 }
 
-std::string cost_text(const MethodSummary& row) {
-  if (row.forwards == 0 && row.backwards == 0) return "0";
-  return row.backwards == 0 ? fmt::format("{:g} F", row.forwards)
-                            : fmt::format("{:g} F + {:g} B", row.forwards, row.backwards);
+std::string up_or_down(const MetricRecord& metric) {
+  return metric.higher_is_better ? "↑" : "↓";
 }
 
 std::string seconds_text(const Timing& timing) {
@@ -97,7 +90,10 @@ std::vector<const MethodSummary*> ranked_rows(const Summary& s, const std::strin
 
 nlohmann::json results_json(const Evaluation& e) {
   const Summary& s = e.summary;
-  nlohmann::json rows = nlohmann::json::array();
+  nlohmann::json rows = nlohmann::json::array(), failures = nlohmann::json::array();
+  for (const auto& f : s.failures)
+    failures.push_back(
+        {{"image", f.image}, {"method", f.method}, {"class", f.explained}, {"reason", f.reason}});
   for (const auto& row : s.rows) {
     nlohmann::json metrics = nlohmann::json::object(), curves = nlohmann::json::object();
     for (const auto& metric : s.metrics) metrics[metric.name] = json_from_metric(row.metrics.at(metric.name));
@@ -108,8 +104,9 @@ nlohmann::json results_json(const Evaluation& e) {
                           {"curves", curves},
                           {"seconds_per_image", nullptr},
                           {"timed_runs", row.timing.runs},
-                          {"target_forwards", row.forwards},
-                          {"target_backwards", row.backwards},
+                          {"target_forwards", row.passes.forwards},
+                          {"target_backwards", row.passes.backwards},
+                          {"refine", row.steps},
                           {"tie_rate", row.tie_rate},
                           {"unusable_maps", row.unusable}};
     if (row.timing.runs > 0) one["seconds_per_image"] = row.timing.seconds;
@@ -120,6 +117,7 @@ nlohmann::json results_json(const Evaluation& e) {
           {"images", s.images.size()},
           {"images_asked", s.asked},
           {"left_out", s.left_out},
+          {"failures", failures},
           {"references", s.references},
           {"rows", rows},
           {"agreement_over_references", s.agreement},
@@ -150,8 +148,8 @@ std::string results_csv(const Evaluation& e) {
                                d.difference.mean, d.difference.low, d.difference.high, d.p_value,
                                m.corrected_p, d.win_rate, m.detectable);
       out += fmt::format(",{},{},{:g},{:g}\n", s.images.size(),
-                         row.timing.runs > 0 ? fmt::format("{:.6f}", row.timing.seconds) : "", row.forwards,
-                         row.backwards);
+                         row.timing.runs > 0 ? fmt::format("{:.6f}", row.timing.seconds) : "",
+                         row.passes.forwards, row.passes.backwards);
     }
   return out;
 }
@@ -204,7 +202,7 @@ std::string table_markdown(const Evaluation& e) {
         const char* mark = is_best(s, *row, metric) ? "**" : "";
         out += fmt::format(" {}{:.4f}{} [{:.4f}, {:.4f}] |", mark, v.mean, mark, v.low, v.high);
       }
-      out += fmt::format(" {} | {} |\n", seconds_text(row->timing), cost_text(*row));
+      out += fmt::format(" {} | {} |\n", seconds_text(row->timing), text_from_passes(row->passes));
     }
     if (s.methods.size() < 2) continue;
     out +=

@@ -19,8 +19,9 @@ std::string table_latex(const Evaluation& evaluation);
 // images.
 std::vector<const MethodSummary*> ranked_rows(const Summary& summary, const std::string& explained);
 
+// Of all methods of the same explained class, by the metric's own direction.
+bool is_best(const Summary& summary, const MethodSummary& row, const MetricRecord& metric);
 std::string up_or_down(const MetricRecord& metric);  // an arrow to where it is better
-std::string cost_text(const MethodSummary& row);     // "20 F + 20 B"
 std::string seconds_text(const Timing& timing);      // "12.3 ms", "" where not timed
 
 }  // namespace aha

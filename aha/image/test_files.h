@@ -2,7 +2,6 @@
 #pragma once
 
 #include <webp/encode.h>
-#include <zlib.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -64,46 +63,6 @@ inline std::string webp_of(const Image& image, bool lossless) {
   std::string file(reinterpret_cast<char*>(buffer), size);
   WebPFree(buffer);
   return file;
-}
-
-// A .npy file with any header; version 1 or 2.
-inline std::string npy(const std::string& header, const std::string& data, char version = 1) {
-  std::string file("\x93NUMPY", 6);
-  file += version;
-  file += '\0';
-  for (int i = 0; i < (version == 1 ? 2 : 4); ++i) file += static_cast<char>(header.size() >> 8 * i & 255);
-  return file + header + data;
-}
-
-// A zip with one member, deflated or stored.
-inline std::string zip_of(const std::string& name, const std::string& content, bool deflate_it) {
-  std::string packed = content;
-  if (deflate_it) {
-    z_stream stream{};
-    deflateInit2(&stream, 9, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY);
-    packed.resize(deflateBound(&stream, content.size()));
-    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
-    stream.avail_in = static_cast<uInt>(content.size());
-    stream.next_out = reinterpret_cast<Bytef*>(packed.data());
-    stream.avail_out = static_cast<uInt>(packed.size());
-    deflate(&stream, Z_FINISH);
-    packed.resize(stream.total_out);
-    deflateEnd(&stream);
-  }
-  const auto number = [](uint64_t value, int size) {
-    std::string text;
-    for (int i = 0; i < size; ++i) text += static_cast<char>(value >> 8 * i & 255);
-    return text;
-  };
-  const uint64_t checksum = crc32_z(0, reinterpret_cast<const Bytef*>(content.data()), content.size());
-  const std::string shared = number(20, 2) + number(0, 2) + number(deflate_it ? 8 : 0, 2) + number(0, 4) +
-                             number(checksum, 4) + number(packed.size(), 4) + number(content.size(), 4) +
-                             number(name.size(), 2) + number(0, 2);
-  const std::string local = number(0x04034b50, 4) + shared + name + packed;
-  const std::string entry = number(0x02014b50, 4) + number(20, 2) + shared + number(0, 2) + number(0, 2) +
-                            number(0, 2) + number(0, 4) + number(0, 4) + name;
-  return local + entry + number(0x06054b50, 4) + number(0, 4) + number(1, 2) + number(1, 2) +
-         number(entry.size(), 4) + number(local.size(), 4) + number(0, 2);
 }
 
 }  // namespace aha::test_files

@@ -3,6 +3,7 @@
 #include "aha/base/log.h"
 #include "aha/kernels/kernel_list.h"
 #include "aha/kernels/sets/kernels_ref.h"
+#include "aha/kernels/sinkhorn/sinkhorn_loops.h"
 
 namespace aha {
 namespace {
@@ -15,6 +16,10 @@ constexpr KernelSet reference_set(std::string_view name, Format format) {
           .transpose_weights = transpose_weights_ref,
           .attention_forward = attention_forward_ref,
           .attention_backward = attention_backward_ref,
+          .rotate_heads = rotate_heads_ref,
+          .rotate_gradient = rotate_gradient_ref,
+          .swiglu = swiglu_ref,
+          .swiglu_backward = swiglu_backward_ref,
           .layer_norm = layer_norm_ref,
           .layer_norm_backward = layer_norm_backward_ref,
           .depthwise = depthwise_ref,
@@ -23,14 +28,17 @@ constexpr KernelSet reference_set(std::string_view name, Format format) {
           .gelu = gelu_ref,
           .softmax_rows = softmax_rows_ref,
           .compose = compose_ref,
-          .compose_backward = compose_backward_ref};
+          .compose_backward = compose_backward_ref,
+          .weight_gradient = weight_gradient_ref,
+          .operand_from_rows = operand_from_rows_ref,
+          .sinkhorn = &kSinkhornPortable};
 }
 
 constexpr KernelSet kReference[] = {reference_set("reference f32", Format::kF32),
                                     reference_set("reference bf16", Format::kBf16),
                                     reference_set("reference bf16 pair", Format::kBf16Pair)};
 
-// Best first. A set serves a precision if its products are at least that exact.
+// Best first. A set serves a precision if its GEMMs are at least that exact.
 struct Entry {
   const KernelSet* kernels;
   bool serves_f32, serves_bf16;

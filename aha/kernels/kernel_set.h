@@ -1,9 +1,9 @@
 // All kernels of one instruction set and one number format. A network is written once, over a KernelSet.
 //
 // The members are called through the checked functions of gemm.h, packed_weights.h, attention.h,
-// layer_norm.h, depthwise.h, convolution.h, elementwise.h and compose.h. Which sets exist, best first, is the
-// list in kernel_set.cpp. All are single-threaded, take any number of rows and give each row the same value
-// wherever it stands.
+// rope.h, swiglu.h, layer_norm.h, depthwise.h, convolution.h, elementwise.h, compose.h, weight_gradient.h and
+// sinkhorn.h. Which sets exist, best first, is the list in kernel_set.cpp. All are single-threaded, take any
+// number of rows and give each row the same value wherever it stands.
 #pragma once
 
 #include <string_view>
@@ -17,8 +17,12 @@
 #include "aha/kernels/depthwise/depthwise.h"
 #include "aha/kernels/gemm/gemm.h"
 #include "aha/kernels/layer_norm/layer_norm.h"
+#include "aha/kernels/rope/rope.h"
+#include "aha/kernels/weight_gradient/weight_gradient.h"
 
 namespace aha {
+
+struct SinkhornLoops;
 
 struct KernelSet {
   std::string_view name;
@@ -32,6 +36,11 @@ struct KernelSet {
   void (*transpose_weights)(const PackedWeights& from, PackedWeights& to) = nullptr;
   void (*attention_forward)(const AttentionInput& input, Activations& out, float* log_sum_exp) = nullptr;
   void (*attention_backward)(const AttentionInput& input, const AttentionGradient& job) = nullptr;
+  void (*rotate_heads)(int64_t images, const RopeAngles& rope, Heads& heads) = nullptr;
+  void (*rotate_gradient)(const RopeAngles& rope, const RopeGradient& job) = nullptr;
+  void (*swiglu)(int64_t rows, const Activations& gates, Activations& out) = nullptr;
+  void (*swiglu_backward)(int64_t rows, const Activations& gates, const Activations& dout,
+                          Activations& dgates) = nullptr;
   void (*layer_norm)(int64_t rows, const float* x, int64_t stride, float epsilon, Activations& xhat,
                      float* rstd) = nullptr;
   void (*layer_norm_backward)(int64_t rows, const LayerNormGradient& job) = nullptr;
@@ -44,6 +53,9 @@ struct KernelSet {
                   Activations& rows) = nullptr;
   void (*compose_backward)(const PatchSource& source, const float* gradient, int64_t stride,
                            float* d_keep) = nullptr;
+  void (*weight_gradient)(const KernelSet& kernels, int64_t rows, const WeightGradient& job) = nullptr;
+  void (*operand_from_rows)(int64_t rows, const float* x, int64_t stride, Activations& out) = nullptr;
+  const SinkhornLoops* sinkhorn = nullptr;  // float32 in every set
 };
 
 inline const KernelSet& exact_set_of(const KernelSet& kernels) {

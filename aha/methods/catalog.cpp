@@ -1,12 +1,13 @@
 #include "aha/methods/catalog.h"
 
+#include <set>
 #include <stdexcept>
 
+#include "aha/attribution/target_gradient.h"
 #include "aha/base/error.h"
 #include "aha/base/rng.h"
-#include "aha/methods/map_shape.h"
-#include "aha/methods/records.h"
-#include "aha/models/target_gradient.h"
+#include "aha/methods/method_records.h"
+#include "aha/methods/patch_maps.h"
 
 namespace aha {
 namespace {
@@ -16,23 +17,23 @@ class BlurredMethod : public Method {
   BlurredMethod(std::unique_ptr<Method> inner, double sigma_px)
       : inner_(std::move(inner)), sigma_px_(sigma_px) {}
   void prepare(const MethodContext& context) override { inner_->prepare(context); }
-  MethodCost cost() const override { return inner_->cost(); }
   bool learned() const override { return inner_->learned(); }
-  Tensor maps(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t> streams,
-              const Context& context) override {
-    return blurred_maps(inner_->maps(pixels, classes, streams, context), sigma_px_);
+  bool timed() const override { return inner_->timed(); }
+  Attribution attribute(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t> streams,
+                        const Context& context) override {
+    return blurred(inner_->attribute(pixels, classes, streams, context));
   }
-  bool meets(const Method& other) const override {
-    return other.identity() == inner_->identity() || inner_->meets(other);
+  bool shares_work_with(const Method& other) const override {
+    return other.identity() == inner_->identity() || inner_->shares_work_with(other);
   }
-  std::vector<Tensor> maps_and_met(std::span<Method* const> others, const Tensor& pixels,
-                                   const Tensor& classes, std::span<const uint64_t> streams,
-                                   const Context& context) override {
+  std::vector<Attribution> attribute_shared(std::span<Method* const> others, const Tensor& pixels,
+                                            const Tensor& classes, std::span<const uint64_t> streams,
+                                            const Context& context) override {
     std::vector<Method*> of_inner;
     for (Method* other : others)
       if (other->identity() != inner_->identity()) of_inner.push_back(other);
-    const auto inner = inner_->maps_and_met(of_inner, pixels, classes, streams, context);
-    std::vector<Tensor> all = {blurred_maps(inner[0], sigma_px_)};
+    const auto inner = inner_->attribute_shared(of_inner, pixels, classes, streams, context);
+    std::vector<Attribution> all = {blurred(inner[0])};
     size_t next = 1;
     for (Method* other : others)
       all.push_back(other->identity() == inner_->identity() ? inner[0] : inner[next++]);
@@ -40,6 +41,11 @@ class BlurredMethod : public Method {
   }
 
  private:
+  Attribution blurred(Attribution plain) const {
+    plain.maps = blurred_maps(plain.maps, sigma_px_);
+    return plain;
+  }
+
   std::unique_ptr<Method> inner_;
   double sigma_px_;
 };
@@ -63,10 +69,20 @@ void check_fit(const MethodRecord& record, const MethodContext& context) {
                     record.needs, info.name, info.architecture, list_some(fitting, fitting.size()));
 }
 
-}  // namespace
+// An option given twice is a contradiction: `given` is ":key=value:key=value".
+void check_given_once(const std::string& given, const nlohmann::json& options, const std::string& where) {
+  std::set<std::string> keys;
+  for (const auto& [key, value] : options.items()) keys.insert(key);
+  for (size_t at = 0; at != std::string::npos; at = given.find(':', at + 1)) {
+    const std::string key = given.substr(at + 1, given.find_first_of("=:", at + 1) - at - 1);
+    if (!keys.insert(key).second)
+      throw input_error("{}: expected {} once, found it twice", where, printable(key));
+  }
+}
 
-const std::vector<MethodRecord>& method_catalog() {
-  static const std::vector<MethodRecord> list = {
+// The one list. A new method is one line here and one in records.h.
+std::vector<MethodRecord>& all_methods() {
+  static std::vector<MethodRecord> list = {
       aha_method(),      random_method(),     center_method(), sobel_method(),
       gradient_method(), smoothgrad_method(), ig_method(),     gradcam_method(),
       rollout_method(),  chefer_method(),     legrad_method(), rise_method(),
@@ -74,16 +90,35 @@ const std::vector<MethodRecord>& method_catalog() {
   return list;
 }
 
-std::unique_ptr<Method> make_method(const std::string& spec, const MethodContext& context) {
+}  // namespace
+
+const std::vector<MethodRecord>& method_catalog() {
+  return all_methods();
+}
+
+void add_method(MethodRecord record) {
+  for (const auto& known : all_methods())
+    if (known.name == record.name)
+      throw input_error("method {}: expected a name of its own, found one of the catalog", record.name);
+  all_methods().push_back(std::move(record));
+}
+
+std::unique_ptr<Method> make_method(const std::string& spec, const MethodContext& context,
+                                    const nlohmann::json& options) {
   const size_t colon = spec.find(':');
   const MethodRecord& record = record_of(spec.substr(0, colon));
+  const std::string where = "method " + record.name;
   auto method = record.make();
   double blur_px = 0;
   Fields fields = method->fields();
   fields.add("blur", blur_px, "smooth the map with a Gaussian of this standard deviation in pixels; 0 = not")
       .range(0, 1000);
-  if (colon != std::string::npos)
-    set_all_from_spec(fields, std::string_view(spec).substr(colon + 1), "method " + record.name);
+  if (colon != std::string::npos) {
+    const std::string_view given = std::string_view(spec).substr(colon + 1);
+    check_given_once(":" + std::string(given), options, where);
+    set_all_from_spec(fields, given, where);
+  }
+  set_all_from_json(fields, options, where);
   check_fit(record, context);
   method->prepare(context);
   method->set_identity(record.name + json_from_fields(method->fields()).dump());
@@ -94,11 +129,17 @@ std::unique_ptr<Method> make_method(const std::string& spec, const MethodContext
   return blurred;
 }
 
-std::vector<Tensor> Method::maps_and_met(std::span<Method* const> others, const Tensor& pixels,
-                                         const Tensor& classes, std::span<const uint64_t> streams,
-                                         const Context& context) {
-  if (!others.empty()) throw std::logic_error("this method meets no other");
-  return {maps(pixels, classes, streams, context)};
+std::vector<Attribution> Method::attribute_shared(std::span<Method* const> others, const Tensor& pixels,
+                                                  const Tensor& classes, std::span<const uint64_t> streams,
+                                                  const Context& context) {
+  if (!others.empty()) throw std::logic_error("this method shares work with no other");
+  return {attribute(pixels, classes, streams, context)};
+}
+
+std::string text_from_passes(const Passes& p) {
+  if (p.forwards == 0 && p.backwards == 0) return "0";
+  return p.backwards == 0 ? fmt::format("{:g} F", p.forwards)
+                          : fmt::format("{:g} F + {:g} B", p.forwards, p.backwards);
 }
 
 bool fits_any(const MethodContext&) {

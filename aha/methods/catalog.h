@@ -8,8 +8,14 @@ namespace aha {
 
 const std::vector<MethodRecord>& method_catalog();
 
+// A program's own method beside the bundled ones (examples/02_add_a_method.cpp). Call it before others look
+// at the catalog.
+void add_method(MethodRecord record);
+
 // Input error for an unknown name or option, and for a method that does not fit the target: it says what is
 // missing and which methods fit.
-std::unique_ptr<Method> make_method(const std::string& spec, const MethodContext& context);
+// `options` are set too ({"T": 3}); an option that the spec sets already is an input error.
+std::unique_ptr<Method> make_method(const std::string& spec, const MethodContext& context,
+                                    const nlohmann::json& options = nlohmann::json::object());
 
 }  // namespace aha

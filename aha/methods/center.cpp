@@ -1,6 +1,6 @@
 // center: exp(-(dy^2 + dx^2) / (2 sigma^2)) around the middle of the image. It looks at nothing:
 // photographers put things in the middle.
-#include "aha/methods/records.h"
+#include "aha/methods/method_records.h"
 
 namespace aha {
 namespace {
@@ -13,20 +13,17 @@ class Center : public Method {
         .range(0.001, 100);
   }
   void prepare(const MethodContext&) override {}
-  MethodCost cost() const override { return {}; }
 
-  Tensor maps(const Tensor& pixels, const Tensor&, std::span<const uint64_t>, const Context&) override {
+  Attribution attribute(const Tensor& pixels, const Tensor&, std::span<const uint64_t>,
+                        const Context&) override {
     const auto B = pixels.size(0), H = pixels.size(2), W = pixels.size(3);
     const double sigma_px = sigma_ * static_cast<double>(H);
     const auto bell = [&](int64_t n) {
       const auto d = torch::arange(n, torch::kFloat64) - static_cast<double>(n - 1) / 2;
       return (d.square() / (-2 * sigma_px * sigma_px)).exp();
     };
-    return torch::outer(bell(H), bell(W))
-        .to(torch::kFloat32)
-        .to(pixels.device())
-        .expand({B, H, W})
-        .contiguous();
+    const auto map = torch::outer(bell(H), bell(W)).to(torch::kFloat32).to(pixels.device());  // (H, W)
+    return {map.expand({B, H, W}).contiguous(), Passes{}};
   }
 
  private:

@@ -1,8 +1,8 @@
 // chefer: generic attention attribution; relevance grows by relu(mean over heads of gradient * attention)
 // block after block. One forward and one backward; the bar on real ViTs.
-#include "aha/models/chefer.h"
-#include "aha/methods/map_shape.h"
-#include "aha/methods/records.h"
+#include "aha/attribution/chefer.h"
+#include "aha/methods/method_records.h"
+#include "aha/methods/patch_maps.h"
 
 namespace aha {
 namespace {
@@ -11,12 +11,11 @@ class Chefer : public Method {
  public:
   void prepare(const MethodContext& context) override { target_ = &context.target; }
 
-  MethodCost cost() const override { return {1, 1}; }
-
-  Tensor maps(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
-              const Context&) override {
-    return upsampled(grid_from_patches(chefer_values(*target_, pixels, classes)), pixels.size(2),
-                     pixels.size(3));
+  Attribution attribute(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
+                        const Context&) override {
+    return {upsampled(grid_from_patches(chefer_values(*target_, pixels, classes)), pixels.size(2),
+                      pixels.size(3)),
+            Passes{1, 1}};
   }
 
  private:

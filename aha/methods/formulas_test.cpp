@@ -2,15 +2,15 @@
 // figure is known (float64 figures, rounded to 6 digits).
 #include <gtest/gtest.h>
 
+#include "aha/attribution/attention_maps.h"
+#include "aha/attribution/target_gradient.h"
 #include "aha/base/error.h"
 #include "aha/methods/cam_maps.h"
 #include "aha/methods/catalog.h"
-#include "aha/methods/map_shape.h"
+#include "aha/methods/patch_maps.h"
 #include "aha/methods/path_integral.h"
 #include "aha/methods/rise.h"
 #include "aha/metrics/catalog.h"
-#include "aha/models/attention_maps.h"
-#include "aha/models/target_gradient.h"
 #include "aha/testing/tiny_targets.h"
 
 namespace aha {
@@ -114,7 +114,7 @@ class GoldenVit : public ::testing::Test {
   // The raw patch values of a method that ends with nothing but an upsampling: the corners of the upsampled 2
   // x 2 grid.
   Tensor map(const std::string& spec) {
-    return make_method(spec, {target})->maps(pixels, classes, std::vector<uint64_t>{1}, context)[0];
+    return make_method(spec, {target})->attribute(pixels, classes, std::vector<uint64_t>{1}, context).maps[0];
   }
   void expect_patches(const std::string& spec, const std::vector<double>& expected,
                       double tolerance = kGolden) {
@@ -184,10 +184,10 @@ TEST(Controls, ReproduceTheWorkedExamples) {
   auto block = torch::zeros({1, 3, 4, 4});
   block.slice(2, 1, 3).slice(3, 1, 3).fill_(1);
   const double c = 1.414214, e = 3.162278, i = 4.242641;
-  expect_values(make_method("sobel", {target})->maps(block, classes, streams, context),
+  expect_values(make_method("sobel", {target})->attribute(block, classes, streams, context).maps,
                 {c, e, e, c, e, i, i, e, e, i, i, e, c, e, e, c});
   const double corner = 0.105399, edge = 0.286505, inner = 0.778801;
-  expect_values(make_method("center:sigma=0.25", {target})->maps(block, classes, streams, context),
+  expect_values(make_method("center:sigma=0.25", {target})->attribute(block, classes, streams, context).maps,
                 {corner, edge, edge, corner, edge, inner, inner, edge, edge, inner, inner, edge, corner, edge,
                  edge, corner});
 }

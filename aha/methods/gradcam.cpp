@@ -5,12 +5,12 @@
 // only the class token feeds the head). form=attention, a ViT's default and the paper's tables: class row of
 // the last attention times its gradient, patch by patch. form=pooled: the same with the gradient averaged
 // over the patches of a head first, which is nearer to the original idea.
+#include "aha/attribution/attention_maps.h"
+#include "aha/attribution/target_gradient.h"
 #include "aha/base/error.h"
 #include "aha/methods/cam_maps.h"
-#include "aha/methods/map_shape.h"
-#include "aha/methods/records.h"
-#include "aha/models/attention_maps.h"
-#include "aha/models/target_gradient.h"
+#include "aha/methods/method_records.h"
+#include "aha/methods/patch_maps.h"
 
 namespace aha {
 namespace {
@@ -42,10 +42,13 @@ class GradCam : public Method {
     }
   }
 
-  MethodCost cost() const override { return {1, 1}; }
+  Attribution attribute(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
+                        const Context&) override {
+    return {maps(pixels, classes), Passes{1, 1}};
+  }
 
-  Tensor maps(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
-              const Context&) override {
+ private:
+  Tensor maps(const Tensor& pixels, const Tensor& classes) {
     const auto H = pixels.size(2), W = pixels.size(3);
     const auto prefix = target_->prefix_tokens();
     const auto tapped = tapped_gradients(*target_, pixels, classes, {tap_});
@@ -57,7 +60,6 @@ class GradCam : public Method {
     return cam_finished(gradcam_raw(maps_from_tokens(a, prefix), maps_from_tokens(q, prefix)), H, W);
   }
 
- private:
   // (B, T, D) -> (B, D, g, g)
   static Tensor maps_from_tokens(const Tensor& tokens, int64_t prefix) {
     const auto channels = tokens.slice(1, prefix).transpose(1, 2);  // (B, D, n)

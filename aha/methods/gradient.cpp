@@ -4,10 +4,10 @@
 #include <array>
 #include <cmath>
 
+#include "aha/attribution/target_gradient.h"
 #include "aha/base/parallel.h"
 #include "aha/base/rng.h"
-#include "aha/methods/records.h"
-#include "aha/models/target_gradient.h"
+#include "aha/methods/method_records.h"
 
 namespace aha {
 namespace {
@@ -26,11 +26,10 @@ class Gradient : public Method {
         .choices({"max", "sum"});
   }
   void prepare(const MethodContext& context) override { target_ = &context.target; }
-  MethodCost cost() const override { return {1, 1}; }
 
-  Tensor maps(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
-              const Context&) override {
-    return over_channels(input_gradient(*target_, pixels, classes), channels_);
+  Attribution attribute(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
+                        const Context&) override {
+    return {over_channels(input_gradient(*target_, pixels, classes), channels_), Passes{1, 1}};
   }
 
  private:
@@ -50,10 +49,9 @@ class SmoothGrad : public Method {
         .choices({"max", "sum"});
   }
   void prepare(const MethodContext& context) override { target_ = &context.target; }
-  MethodCost cost() const override { return {static_cast<double>(samples_), static_cast<double>(samples_)}; }
 
-  Tensor maps(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t> streams,
-              const Context& context) override {
+  Attribution attribute(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t> streams,
+                        const Context& context) override {
     const auto std = channel_std(*target_, pixels);
     const auto x = normalized(pixels, target_->info().input).detach();
     const auto sigma =
@@ -63,7 +61,8 @@ class SmoothGrad : public Method {
       context.cancel->check();
       sum += input_gradient(*target_, pixels + sigma * noise_like(pixels, i, streams, context.seed), classes);
     }
-    return over_channels(sum / samples_, channels_);
+    const auto passes = static_cast<double>(samples_);
+    return {over_channels(sum / samples_, channels_), Passes{passes, passes}};
   }
 
  private:

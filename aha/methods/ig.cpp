@@ -4,12 +4,12 @@
 // mean color (0 after normalization) or black. space=attention, what the paper's ViT tables call IG: the
 // gradient by the last block's attention, averaged along the path from the mean color; relu, mean over
 // heads, class row. No factor of the input.
+#include "aha/attribution/attention_maps.h"
+#include "aha/attribution/target_gradient.h"
 #include "aha/base/error.h"
-#include "aha/methods/map_shape.h"
+#include "aha/methods/method_records.h"
+#include "aha/methods/patch_maps.h"
 #include "aha/methods/path_integral.h"
-#include "aha/methods/records.h"
-#include "aha/models/attention_maps.h"
-#include "aha/models/target_gradient.h"
 
 namespace aha {
 namespace {
@@ -38,13 +38,13 @@ class IntegratedGradients : public Method {
     if (steps_ == 0) steps_ = space_ == "input" ? 50 : 20;
   }
 
-  MethodCost cost() const override { return {static_cast<double>(steps_), static_cast<double>(steps_)}; }
-
-  Tensor maps(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
-              const Context& context) override {
+  Attribution attribute(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
+                        const Context& context) override {
     const auto mean = mean_color(*target_, pixels);
-    return space_ == "input" ? input_maps(pixels, classes, mean, context)
-                             : attention_maps(pixels, classes, mean, context);
+    const auto passes = static_cast<double>(steps_);
+    return {space_ == "input" ? input_maps(pixels, classes, mean, context)
+                              : attention_maps(pixels, classes, mean, context),
+            Passes{passes, passes}};
   }
 
  private:

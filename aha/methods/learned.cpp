@@ -2,8 +2,8 @@
 // objective on this image first (objective/refine.h).
 #include "aha/base/error.h"
 #include "aha/base/log.h"
-#include "aha/methods/records.h"
-#include "aha/models/catalog.h"
+#include "aha/explainer/explainer_catalog.h"
+#include "aha/methods/method_records.h"
 #include "aha/objective/refine.h"
 
 namespace aha {
@@ -13,12 +13,14 @@ bool has_explainer(const MethodContext& context) {
   return context.explainer != nullptr;
 }
 
+constexpr int kMostSteps = 100000;
+
 class Learned : public Method {
  public:
   Fields fields() override {
     return Fields()
-        .add("T", steps_, "refinement steps on this image")
-        .range(0, 100000)
+        .add("T", steps_, "refinement steps on this image; 0 with a budget = as many as it allows")
+        .range(0, kMostSteps)
         .add("lr", lr_, "learning rate of refinement; 0 = what the explainer's card says")
         .range(0, 10)
         .add("S", perturbation_steps_,
@@ -34,7 +36,7 @@ class Learned : public Method {
     target_ = &context.target;
     explainer_ = context.explainer->explainer.get();
     const ModelCard& card = context.explainer->card;
-    sees_target_ = card.encoder && card.encoder->model == "target";
+    sees_target_ = card.encoder && card.encoder->architecture == "target";
     const auto& info = target_->info();
     const int classes = explainer_->decoder()->options.classes;
     if (classes != info.classes)
@@ -50,48 +52,67 @@ class Learned : public Method {
           "the explainer was trained for {}, not for {}: at T = 0 its map knows nothing of the latter",
           card.target->name, info.name);
     options_ = refine_options_from_card(card.training, card.refinement, card.temperature);
-    options_.steps = steps_;
+    options_.steps = steps_ == 0 && budget_ms_ > 0 ? kMostSteps : steps_;
     options_.budget_ms = budget_ms_;
     if (lr_ > 0) options_.lr = lr_;
     if (perturbation_steps_ > 0) options_.objective.steps = perturbation_steps_;
     if (grids_ > 0) options_.grids = grids_;
   }
 
-  Tensor maps(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
-              const Context& context) override {
-    return refined_maps(*target_, *explainer_, pixels, classes, options_, context).maps;
+  Attribution attribute(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
+                        const Context& context) override {
+    const Refined refined = refined_maps(*target_, *explainer_, pixels, classes, options_, context);
+    return attribution_of(refined.maps, refined.steps, refined.loss, refined.failed);
   }
 
-  bool meets(const Method& other) const override {
+  bool shares_work_with(const Method& other) const override {
     const auto* shorter = dynamic_cast<const Learned*>(&other);
     return shorter && shorter->steps_ < steps_ && shorter->explainer_ == explainer_ && shorter->lr_ == lr_ &&
            shorter->grids_ == grids_ && shorter->perturbation_steps_ == perturbation_steps_ &&
            budget_ms_ == 0 && shorter->budget_ms_ == 0;
   }
 
-  std::vector<Tensor> maps_and_met(std::span<Method* const> others, const Tensor& pixels,
-                                   const Tensor& classes, std::span<const uint64_t>,
-                                   const Context& context) override {
+  std::vector<Attribution> attribute_shared(std::span<Method* const> others, const Tensor& pixels,
+                                            const Tensor& classes, std::span<const uint64_t>,
+                                            const Context& context) override {
     RefineOptions options = options_;
     for (const Method* other : others)
       options.snapshots.push_back(dynamic_cast<const Learned&>(*other).steps_);
-    Refined refined = refined_maps(*target_, *explainer_, pixels, classes, options, context);
-    std::vector<Tensor> all = {std::move(refined.maps)};
-    for (Tensor& passed : refined.snapshots) all.push_back(std::move(passed));
+    const Refined refined = refined_maps(*target_, *explainer_, pixels, classes, options, context);
+    std::vector<Attribution> all = {
+        attribution_of(refined.maps, refined.steps, refined.loss, refined.failed)};
+    for (size_t i = 0; i < others.size(); ++i)
+      all.push_back(attribution_of(refined.snapshots[i],
+                                   std::vector<int>(refined.steps.size(), options.snapshots[i]),
+                                   refined.snapshot_loss[i], refined.failed));
     return all;
   }
 
   bool learned() const override { return true; }
 
-  MethodCost cost() const override {
-    const auto passes = static_cast<double>(options_.steps * options_.grids * 2 * options_.objective.steps) *
-                        static_cast<double>(options_.objective.references.size());
-    // Features are a forward, a prior one and a backward pass; the same forward where they can share it.
-    const bool prior = explainer_->decoder()->options.prior != "none", shared = explainer_->shares_forward();
-    return {passes + (sees_target_ ? 1 : 0) + (prior && !shared ? 1 : 0), passes + (prior ? 1 : 0)};
-  }
+  bool timed() const override { return budget_ms_ > 0; }
 
  private:
+  // An image that failed after its snapshot was taken has that map all the same.
+  Attribution attribution_of(const Tensor& maps, const std::vector<int>& steps,
+                             const std::vector<double>& loss, const std::vector<std::string>& failed) const {
+    Attribution out(maps, Passes{});
+    for (size_t b = 0; b < out.made.size(); ++b) {
+      out.made[b] = {passes(steps[b]), steps[b], loss[b], {}};
+      if (!maps[static_cast<int64_t>(b)].isfinite().all().item<bool>()) out.made[b].failure = failed[b];
+    }
+    return out;
+  }
+
+  Passes passes(int steps) const {
+    const auto each = static_cast<double>(steps * options_.grids * 2 * options_.objective.steps) *
+                      static_cast<double>(options_.objective.references.size());
+    // Features are a forward pass, a prior is a forward and a backward pass; the same forward pass where they
+    // can share it.
+    const bool prior = explainer_->decoder()->options.prior != "none", shared = explainer_->shares_forward();
+    return {each + (sees_target_ ? 1 : 0) + (prior && !shared ? 1 : 0), each + (prior ? 1 : 0)};
+  }
+
   Classifier* target_ = nullptr;
   Explainer* explainer_ = nullptr;
   int steps_ = 0, perturbation_steps_ = 0, grids_ = 0;

@@ -1,20 +1,18 @@
 // legrad: how much each block's attention could raise the class score read out right after that block.
 //
 // y_l = head(norm(pool(tokens after block l)))_t, q_l = d y_l / d A_l, e_l = relu(q_l) averaged over heads
-// and queries; the map is the sum of e_l over the last `layers` blocks. It is the one method here that needs
-// more of the target than logits and taps: its final norm and head on tokens of earlier blocks.
+// and queries; the map is the sum of e_l over the last `layers` blocks.
+#include "aha/attribution/attention_maps.h"
+#include "aha/attribution/target_gradient.h"
 #include "aha/base/error.h"
-#include "aha/methods/map_shape.h"
-#include "aha/methods/records.h"
-#include "aha/models/attention_maps.h"
-#include "aha/models/target_gradient.h"
-#include "aha/models/vit.h"
+#include "aha/methods/method_records.h"
+#include "aha/methods/patch_maps.h"
 
 namespace aha {
 namespace {
 
 bool is_vit(const MethodContext& context) {
-  return dynamic_cast<VitClassifier*>(&context.target) != nullptr;
+  return context.target.prefix_tokens() > 0;
 }
 
 class LeGrad : public Method {
@@ -28,18 +26,16 @@ class LeGrad : public Method {
   }
 
   void prepare(const MethodContext& context) override {
-    target_ = dynamic_cast<VitClassifier*>(&context.target);
-    const int depth = target_->network()->config.depth;
+    target_ = &context.target;
+    const int depth = static_cast<int>(attention_taps(*target_).size());
     if (layers_ > depth)
       throw input_error("method legrad: expected layers in 0..{}, found {}", depth, layers_);
     const int first = layers_ == 0 ? 0 : depth - layers_;
     for (int l = first; l < depth; ++l) blocks_.push_back("block." + std::to_string(l));
   }
 
-  MethodCost cost() const override { return {1, 1}; }
-
-  Tensor maps(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
-              const Context&) override {
+  Attribution attribute(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
+                        const Context&) override {
     const torch::AutoGradMode with_grad(true);
     std::vector<std::string> names;
     for (const auto& block : blocks_) names.insert(names.end(), {block, block + ".attention"});
@@ -53,18 +49,17 @@ class LeGrad : public Method {
       const auto share = legrad_patches(q, target_->prefix_tokens());  // (B, n)
       sum = sum.defined() ? sum + share : share;
     }
-    return min_max(upsampled(grid_from_patches(sum), pixels.size(2), pixels.size(3)));
+    return {min_max(upsampled(grid_from_patches(sum), pixels.size(2), pixels.size(3))), Passes{1, 1}};
   }
 
  private:
   Tensor read_out(Tensor tokens) {
-    auto& network = target_->network();
-    // One copy per head: a distilled network has two.
-    if (pool_ == "mean") tokens = tokens.mean(1, true).expand({-1, network->prefix_tokens(), -1});
-    return network->classify(network->norm(tokens));
+    // One copy for each token that a head reads: a distilled network has two.
+    if (pool_ == "mean") tokens = tokens.mean(1, true).expand({-1, target_->prefix_tokens(), -1});
+    return target_->read_out(tokens);
   }
 
-  VitClassifier* target_ = nullptr;
+  Classifier* target_ = nullptr;
   std::vector<std::string> blocks_;
   int layers_ = 2;
   std::string pool_ = "cls";

@@ -1,13 +1,15 @@
 // A method: anything that turns (image, class) into a map, higher = more important.
 //
 //   auto method = make_method("smoothgrad:samples=20:blur=2", {target});
-//   auto maps = method->maps(pixels, classes, streams, context);  // (B, H, W)
+//   auto maps = method->attribute(pixels, classes, streams, context).maps;  // (B, H, W)
 //
 // A method is a class hidden in its own .cpp file and a record in catalog.cpp. Its options are its members,
 // listed by fields(); they are set between its making and prepare(). Its random numbers come from
 // (context.seed, the image's stream) alone, so that an image gets the same map alone and in any batch.
+// docs/adding_a_method.md walks through one.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -16,7 +18,7 @@
 
 #include "aha/base/context.h"
 #include "aha/base/options.h"
-#include "aha/models/classifier.h"
+#include "aha/networks/classifier.h"
 #include "aha/tensor/tensor.h"
 
 namespace aha {
@@ -29,9 +31,29 @@ struct MethodContext {
   LoadedExplainer* explainer = nullptr;  // null = none was given
 };
 
-// Passes of the target that one map costs.
-struct MethodCost {
+// Passes of the target.
+struct Passes {
   double forwards = 0, backwards = 0;
+};
+std::string text_from_passes(const Passes& passes);  // "60 F + 60 B", "12 F", "0"
+
+// Maps, and what it took to make them.
+struct Attribution {
+  // How the map of one image was made.
+  struct Made {
+    Passes passes;
+    int steps = 0;  // of refinement
+    double loss =
+        std::numeric_limits<double>::quiet_NaN();  // of the last of these steps; NaN where there was none
+    std::string failure = {};  // why there is no map: it is NaN then; empty = there is one
+  };
+  Tensor maps;             // (B, H, W) float32 without autograd history
+  std::vector<Made> made;  // one for each image
+
+  Attribution() = default;
+  // The same passes for each image.
+  Attribution(Tensor maps, const Passes& each)
+      : maps(std::move(maps)), made(static_cast<size_t>(this->maps.size(0)), Made{each}) {}
 };
 
 class Method {
@@ -44,24 +66,26 @@ class Method {
   // not fit it.
   virtual void prepare(const MethodContext& context) = 0;
 
-  // pixels (B, 3, H, W) in [0, 1], classes (B) int64, one stream per image -> (B, H, W) float32 without
-  // autograd history.
-  virtual Tensor maps(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t> streams,
-                      const Context& context) = 0;
-
-  virtual MethodCost cost() const = 0;
+  // pixels (B, 3, H, W) in [0, 1], classes (B) int64, one stream for each image.
+  virtual Attribution attribute(const Tensor& pixels, const Tensor& classes,
+                                std::span<const uint64_t> streams, const Context& context) = 0;
 
   // Whether its maps are those of the context's explainer.
   virtual bool learned() const { return false; }
 
-  // Some methods meet others on the way to their own map: a blurred map is a plain one's, smoothed, and a
-  // refinement of five steps passes the one of three. `meets` says whether this method meets the other's map.
-  virtual bool meets(const Method&) const { return false; }
-  // maps() of this method, then of each of `others`, all of which it meets; bit for bit what each gives by
-  // itself.
-  virtual std::vector<Tensor> maps_and_met(std::span<Method* const> others, const Tensor& pixels,
-                                           const Tensor& classes, std::span<const uint64_t> streams,
-                                           const Context& context);
+  // Whether the time it takes decides on the map: images then must not wait for each other, and are given one
+  // by one.
+  virtual bool timed() const { return false; }
+
+  // Some methods compute the maps of others along with their own: a blurred map is a plain one, smoothed, and
+  // a refinement of five steps passes the one of three. Says whether the other's maps come without further
+  // work.
+  virtual bool shares_work_with(const Method&) const { return false; }
+  // attribute() of this method, then of each of `others`, all of which it shares work with: bit for bit what
+  // each gives by itself, and the passes each would need by itself.
+  virtual std::vector<Attribution> attribute_shared(std::span<Method* const> others, const Tensor& pixels,
+                                                    const Tensor& classes, std::span<const uint64_t> streams,
+                                                    const Context& context);
 
   // Name and options: two methods with the same identity give the same maps. Set by make_method().
   const std::string& identity() const { return identity_; }

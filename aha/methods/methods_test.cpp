@@ -1,10 +1,15 @@
 // Every entry of the catalog is asked the same questions.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "aha/base/error.h"
+#include "aha/explainer/explainer_catalog.h"
 #include "aha/methods/catalog.h"
-#include "aha/methods/map_shape.h"
-#include "aha/models/catalog.h"
+#include "aha/methods/patch_maps.h"
+#include "aha/testing/checks.h"
+#include "aha/testing/tiny_explainer.h"
 #include "aha/testing/tiny_targets.h"
 
 namespace aha {
@@ -12,6 +17,8 @@ namespace {
 
 using checks::Counted;
 using checks::LinearTarget;
+using checks::tiny_explainer;
+using ::testing::HasSubstr;
 
 // Options that make a method cheap; its default where none is needed.
 std::string cheap(const std::string& name) {
@@ -39,7 +46,7 @@ Asked three_images(int size) {
 Tensor maps_of(Method& method, const Asked& asked, uint64_t seed = 0) {
   Context context;
   context.seed = seed;
-  return method.maps(asked.pixels, asked.classes, asked.streams, context);
+  return method.attribute(asked.pixels, asked.classes, asked.streams, context).maps;
 }
 
 // Chance must show where it plays a part: the mean of equal gradients does not know it.
@@ -55,8 +62,12 @@ void ask_all(Counted<Target>& target, bool equal_gradients = false) {
     }
     const auto method = make_method(cheap(record.name), {target});
     target.evaluations = 0;
-    const auto maps = maps_of(*method, asked);
-    EXPECT_EQ(target.evaluations, static_cast<int64_t>(3 * method->cost().forwards));
+    const auto made = method->attribute(asked.pixels, asked.classes, asked.streams, Context());
+    const auto& maps = made.maps;
+    ASSERT_EQ(made.made.size(), 3u);
+    double forwards = 0;
+    for (const auto& one : made.made) forwards += one.passes.forwards;
+    EXPECT_EQ(target.evaluations, static_cast<int64_t>(forwards)) << "the passes said are those done";
     ASSERT_EQ(maps.sizes(), (std::vector<int64_t>{3, size, size}));
     EXPECT_EQ(maps.dtype(), torch::kFloat32);
     EXPECT_FALSE(maps.requires_grad());
@@ -132,24 +143,18 @@ TEST(Catalog, RiseFindsThePlantedPixels) {
 
 TEST(Catalog, RefusalsSayWhatIsMissingAndWhatFits) {
   LinearTarget target;
-  const auto message = [&](const std::string& spec) -> std::string {
-    try {
-      make_method(spec, {target});
-    } catch (const Error& error) {
-      EXPECT_EQ(error.exit_code(), 2);
-      return error.what();
-    }
-    return "";
+  const auto message = [&](const std::string& spec) {
+    return checks::message_of([&] { make_method(spec, {target}); });
   };
-  EXPECT_NE(message("rollout").find("needs attention"), std::string::npos);
-  EXPECT_NE(message("rollout").find("smoothgrad"), std::string::npos);
-  EXPECT_NE(message("gradcm").find("gradcam"), std::string::npos);
-  EXPECT_NE(message("ig:stps=3").find("stps"), std::string::npos);
-  EXPECT_NE(message("ig:steps=-3").find("steps"), std::string::npos);
-  EXPECT_NE(message("ig:space=attention").find("needs attention"), std::string::npos);
+  EXPECT_THAT(message("rollout"), HasSubstr("needs attention"));
+  EXPECT_THAT(message("rollout"), HasSubstr("smoothgrad"));
+  EXPECT_THAT(message("gradcm"), HasSubstr("gradcam"));
+  EXPECT_THAT(message("ig:stps=3"), HasSubstr("stps"));
+  EXPECT_THAT(message("ig:steps=-3"), HasSubstr("steps"));
+  EXPECT_THAT(message("ig:space=attention"), HasSubstr("needs attention"));
 }
 
-TEST(Catalog, ABlurredMethodMeetsItsPlainOne) {
+TEST(Catalog, ABlurredMethodSharesTheWorkOfItsPlainOne) {
   VitClassifier target(checks::tiny_vit(), checks::plain_info("vit", 16));
   const Asked asked = three_images(16);
   for (const auto& record : method_catalog()) {
@@ -159,77 +164,118 @@ TEST(Catalog, ABlurredMethodMeetsItsPlainOne) {
     const bool options = cheap(record.name) != record.name;
     const auto blurred = make_method(cheap(record.name) + ":blur=1.5", {target}),
                twice = make_method(cheap(record.name) + ":blur=3", {target});
-    EXPECT_TRUE(blurred->meets(*plain));
-    EXPECT_FALSE(plain->meets(*blurred));
-    EXPECT_FALSE(plain->meets(*plain));
-    EXPECT_FALSE(blurred->meets(*twice));
+    EXPECT_TRUE(blurred->shares_work_with(*plain));
+    EXPECT_FALSE(plain->shares_work_with(*blurred));
+    EXPECT_FALSE(plain->shares_work_with(*plain));
+    EXPECT_FALSE(blurred->shares_work_with(*twice));
     if (options) {
-      EXPECT_FALSE(blurred->meets(*make_method(record.name, {target}))) << "other options";
+      EXPECT_FALSE(blurred->shares_work_with(*make_method(record.name, {target}))) << "other options";
     }
-    Method* const met[] = {plain.get()};
-    const auto both = blurred->maps_and_met(met, asked.pixels, asked.classes, asked.streams, Context());
+    Method* const others[] = {plain.get()};
+    const auto both =
+        blurred->attribute_shared(others, asked.pixels, asked.classes, asked.streams, Context());
     ASSERT_EQ(both.size(), 2u);
-    EXPECT_TRUE(torch::equal(both[0], maps_of(*blurred, asked)));
-    EXPECT_TRUE(torch::equal(both[1], maps_of(*plain, asked)));
+    EXPECT_TRUE(torch::equal(both[0].maps, maps_of(*blurred, asked)));
+    EXPECT_TRUE(torch::equal(both[1].maps, maps_of(*plain, asked)));
   }
 }
 
-// Random, of a tiny ConvNeXt's stages.
-LoadedExplainer tiny_explainer(Classifier& target) {
-  DecoderOptions options;
-  options.widths = {8, 12};
-  options.scales = {1, 1};
-  options.classes = target.info().classes;
-  options.embedding = options.channels = options.top = options.head = 4;
-  LoadedExplainer loaded;
-  loaded.explainer =
-      std::make_unique<Explainer>(encoder_from_target(target, {"stage.0", "stage.1"}), options);
-  loaded.explainer->decoder()->eval();
-  loaded.card.input = target.info().input;
-  return loaded;
-}
-
-TEST(Learned, ALongerRefinementMeetsShorterOnesWithTheSameOptions) {
+TEST(Learned, ALongerRefinementSharesTheWorkOfShorterOnesWithTheSameOptions) {
   ConvNextClassifier target(checks::tiny_convnext(), checks::plain_info("convnext", 16));
   LoadedExplainer loaded = tiny_explainer(target);
   const auto made = [&](const std::string& spec) { return make_method(spec, {target, &loaded}); };
   const auto none = made("aha:S=2"), one = made("aha:T=1:S=2"), two = made("aha:T=2:S=2"),
              blurred = made("aha:T=1:blur=1:S=2");
-  EXPECT_TRUE(two->meets(*one));
-  EXPECT_TRUE(two->meets(*none));
-  EXPECT_FALSE(one->meets(*two));
-  EXPECT_FALSE(two->meets(*blurred));
-  EXPECT_TRUE(blurred->meets(*none)) << "its plain one does";
-  EXPECT_FALSE(two->meets(*made("aha:T=1:S=3")));
-  EXPECT_FALSE(two->meets(*made("aha:T=1:S=2:lr=0.5")));
-  EXPECT_FALSE(made("aha:T=2:S=2:budget=5")->meets(*one)) << "the time may end before";
+  EXPECT_TRUE(two->shares_work_with(*one));
+  EXPECT_TRUE(two->shares_work_with(*none));
+  EXPECT_FALSE(one->shares_work_with(*two));
+  EXPECT_FALSE(two->shares_work_with(*blurred));
+  EXPECT_TRUE(blurred->shares_work_with(*none)) << "its plain one does";
+  EXPECT_FALSE(two->shares_work_with(*made("aha:T=1:S=3")));
+  EXPECT_FALSE(two->shares_work_with(*made("aha:T=1:S=2:lr=0.5")));
+  EXPECT_FALSE(made("aha:T=2:S=2:budget=5")->shares_work_with(*one)) << "the time may end before";
   const Asked asked = three_images(16);
-  const auto expect_met = [&](Method& leader, const std::vector<Method*>& others) {
-    const auto all = leader.maps_and_met(others, asked.pixels, asked.classes, asked.streams, Context());
+  const auto expect_shared = [&](Method& leader, const std::vector<Method*>& others) {
+    const auto all = leader.attribute_shared(others, asked.pixels, asked.classes, asked.streams, Context());
     ASSERT_EQ(all.size(), others.size() + 1);
-    EXPECT_TRUE(torch::equal(all[0], maps_of(leader, asked)));
+    EXPECT_TRUE(torch::equal(all[0].maps, maps_of(leader, asked)));
     for (size_t i = 0; i < others.size(); ++i)
-      EXPECT_TRUE(torch::equal(all[i + 1], maps_of(*others[i], asked))) << i;
-    EXPECT_FALSE(torch::equal(all[0], all[1]));
+      EXPECT_TRUE(torch::equal(all[i + 1].maps, maps_of(*others[i], asked))) << i;
+    EXPECT_FALSE(torch::equal(all[0].maps, all[1].maps));
   };
-  expect_met(*two, {one.get(), none.get()});
-  expect_met(*blurred, {none.get(), one.get()});
+  expect_shared(*two, {one.get(), none.get()});
+  expect_shared(*blurred, {none.get(), one.get()});
 }
 
-TEST(Learned, CostsTheTargetsPassesItNeeds) {
+TEST(Learned, SaysTheStepsDoneTheLossAndThePassesOfEachMap) {
+  Counted<ConvNextClassifier> target(checks::tiny_convnext(), checks::plain_info("convnext", 16));
+  LoadedExplainer loaded = tiny_explainer(target);
+  const Asked asked = three_images(16);
+  const auto made = [&](const char* encoder, const std::string& spec) {
+    loaded.card.encoder.emplace();
+    loaded.card.encoder->architecture = encoder;
+    return make_method(spec, {target, &loaded})
+        ->attribute(asked.pixels, asked.classes, asked.streams, Context())
+        .made;
+  };
+  EXPECT_EQ(made("target", "aha")[2].passes.forwards, 1);
+  EXPECT_EQ(made("another", "aha")[2].passes.forwards, 0);
+  EXPECT_EQ(made("target", "aha")[2].passes.backwards, 0);
+  EXPECT_EQ(made("target", "aha")[2].steps, 0);
+  EXPECT_TRUE(std::isnan(made("target", "aha")[2].loss));
+  // T steps, 2 directions, S perturbed images, 3 references.
+  const auto refined = made("target", "aha:T=2:S=5:grids=1");
+  ASSERT_EQ(refined.size(), 3u);
+  for (const auto& one : refined) {
+    EXPECT_EQ(one.steps, 2);
+    EXPECT_EQ(one.passes.forwards, 2 * 2 * 5 * 3 + 1);
+    EXPECT_EQ(one.passes.backwards, 2 * 2 * 5 * 3);
+    EXPECT_TRUE(std::isfinite(one.loss));
+  }
+  EXPECT_NE(refined[0].loss, refined[1].loss);
+  // A snapshot on the way says what the shorter refinement says by itself.
+  const auto longer = make_method("aha:T=2:S=5:grids=1", {target, &loaded}),
+             shorter = make_method("aha:T=1:S=5:grids=1", {target, &loaded});
+  Method* const others[] = {shorter.get()};
+  const auto shared = longer->attribute_shared(others, asked.pixels, asked.classes, asked.streams, Context());
+  const auto alone = shorter->attribute(asked.pixels, asked.classes, asked.streams, Context());
+  for (size_t b = 0; b < 3; ++b) {
+    EXPECT_EQ(shared[1].made[b].steps, 1);
+    EXPECT_EQ(shared[1].made[b].loss, alone.made[b].loss);
+    EXPECT_EQ(shared[1].made[b].passes.forwards, alone.made[b].passes.forwards);
+    EXPECT_NE(shared[1].made[b].loss, shared[0].made[b].loss);
+  }
+}
+
+TEST(Learned, ABudgetAloneRefinesAsFarAsItAllows) {
   ConvNextClassifier target(checks::tiny_convnext(), checks::plain_info("convnext", 16));
   LoadedExplainer loaded = tiny_explainer(target);
-  const auto cost = [&](const char* encoder, const std::string& spec) {
-    loaded.card.encoder.emplace();
-    loaded.card.encoder->model = encoder;
-    return make_method(spec, {target, &loaded})->cost();
-  };
-  EXPECT_EQ(cost("target", "aha").forwards, 1);
-  EXPECT_EQ(cost("another", "aha").forwards, 0);
-  EXPECT_EQ(cost("target", "aha").backwards, 0);
-  // T steps, 2 directions, S perturbed images, 3 references.
-  EXPECT_EQ(cost("target", "aha:T=2:S=5:grids=1").forwards, 2 * 2 * 5 * 3 + 1);
-  EXPECT_EQ(cost("target", "aha:T=2:S=5:grids=1").backwards, 2 * 2 * 5 * 3);
+  const Asked asked = three_images(16);
+  const auto method = make_method("aha:S=2:budget=150", {target, &loaded});
+  EXPECT_TRUE(method->timed());
+  const auto made = method
+                        ->attribute(asked.pixels.slice(0, 0, 1), asked.classes.slice(0, 0, 1),
+                                    {{asked.streams[0]}}, Context())
+                        .made;
+  EXPECT_GT(made[0].steps, 0);
+  EXPECT_LT(made[0].steps, 100000);
+  EXPECT_EQ(made[0].passes.backwards, made[0].steps * 2 * 2 * 3) << "the passes are those of the steps done";
+  EXPECT_FALSE(make_method("aha:S=2:T=1", {target, &loaded})->timed());
+}
+
+TEST(Catalog, OptionsBesideTheSpecAreSetAndContradictionsRefused) {
+  LinearTarget target;
+  EXPECT_EQ(make_method("ig", {target}, {{"steps", 7}})->identity(),
+            make_method("ig:steps=7", {target})->identity());
+  EXPECT_EQ(make_method("ig:signed=true", {target}, {{"steps", 7}})->identity(),
+            make_method("ig:steps=7:signed=true", {target})->identity());
+  EXPECT_THAT(checks::message_of([&] {
+                make_method("ig:steps=3", {target}, {{"steps", 7}});
+              }),
+              HasSubstr("steps once"));
+  EXPECT_THAT(checks::message_of([&] { make_method("ig:steps=3:steps=5", {target}); }),
+              HasSubstr("steps once"));
+  EXPECT_THAT(checks::message_of([&] { make_method("ig", {target}, {{"stps", 7}}); }), HasSubstr("stps"));
 }
 
 TEST(ImageStream, DependsOnTheName) {

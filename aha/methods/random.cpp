@@ -1,7 +1,7 @@
 // random: i.i.d. uniform scores, one per cell. The floor of every table. Removing single random pixels is far
 // more destructive than removing compact regions, so the patch-sized control (cell=16) belongs beside it.
 #include "aha/base/rng.h"
-#include "aha/methods/records.h"
+#include "aha/methods/method_records.h"
 
 namespace aha {
 namespace {
@@ -16,10 +16,9 @@ class Random : public Method {
         .range(1, 4096);
   }
   void prepare(const MethodContext&) override {}
-  MethodCost cost() const override { return {}; }
 
-  Tensor maps(const Tensor& pixels, const Tensor&, std::span<const uint64_t> streams,
-              const Context& context) override {
+  Attribution attribute(const Tensor& pixels, const Tensor&, std::span<const uint64_t> streams,
+                        const Context& context) override {
     const auto B = pixels.size(0), H = pixels.size(2), W = pixels.size(3);
     const auto columns = (W + cell_px_ - 1) / cell_px_;
     auto out = torch::empty({B, H, W});
@@ -30,7 +29,7 @@ class Random : public Method {
         for (int64_t x = 0; x < W; ++x)
           map[y * W + x] = rng.uniform_at((y / cell_px_) * columns + x / cell_px_);
     }
-    return out.to(pixels.device());
+    return {out.to(pixels.device()), Passes{}};
   }
 
  private:

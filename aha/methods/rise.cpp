@@ -2,8 +2,8 @@
 // sum_k p_t(x * m_k) m_k, hidden pixels being the mean color.
 #include "aha/methods/rise.h"
 
-#include "aha/methods/records.h"
-#include "aha/models/target_gradient.h"
+#include "aha/attribution/target_gradient.h"
+#include "aha/methods/method_records.h"
 
 namespace aha {
 namespace {
@@ -22,17 +22,16 @@ class Rise : public Method {
         .range(0.001, 1);
   }
   void prepare(const MethodContext& context) override { target_ = &context.target; }
-  MethodCost cost() const override { return {static_cast<double>(masks_), 0}; }
 
-  Tensor maps(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t> streams,
-              const Context& context) override {
+  Attribution attribute(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t> streams,
+                        const Context& context) override {
     const torch::NoGradGuard no_grad;
     std::vector<Tensor> out;
     for (int64_t b = 0; b < pixels.size(0); ++b) {
       Rng rng(context.seed, stream_id({kRisePurpose, streams[b]}));
       out.push_back(one_map(pixels[b], classes[b].item<int64_t>(), rng, context));
     }
-    return torch::stack(out);
+    return {torch::stack(out), Passes{static_cast<double>(masks_), 0}};
   }
 
  private:

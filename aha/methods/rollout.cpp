@@ -1,10 +1,10 @@
 // rollout: attention multiplied through the blocks, half of each block being its skip connection. It does not
 // depend on the class.
+#include "aha/attribution/attention_maps.h"
+#include "aha/attribution/target_gradient.h"
 #include "aha/base/error.h"
-#include "aha/methods/map_shape.h"
-#include "aha/methods/records.h"
-#include "aha/models/attention_maps.h"
-#include "aha/models/target_gradient.h"
+#include "aha/methods/method_records.h"
+#include "aha/methods/patch_maps.h"
 
 namespace aha {
 namespace {
@@ -22,12 +22,11 @@ class Rollout : public Method {
       throw input_error("method rollout: expected first in 0..{}, found {}", taps_.size() - 1, first_);
   }
 
-  MethodCost cost() const override { return {1, 0}; }
-
-  Tensor maps(const Tensor& pixels, const Tensor&, std::span<const uint64_t>, const Context&) override {
+  Attribution attribute(const Tensor& pixels, const Tensor&, std::span<const uint64_t>,
+                        const Context&) override {
     const auto patches =
         rollout_patches(tapped_values(*target_, pixels, taps_), first_, target_->prefix_tokens());
-    return upsampled(grid_from_patches(patches), pixels.size(2), pixels.size(3));
+    return {upsampled(grid_from_patches(patches), pixels.size(2), pixels.size(3)), Passes{1, 0}};
   }
 
  private:

@@ -1,6 +1,6 @@
 // sobel: the strength of edges, sqrt(gx^2 + gy^2) of the gray image with repeated borders. A control that
 // knows pixels but no classifier.
-#include "aha/methods/records.h"
+#include "aha/methods/method_records.h"
 
 namespace aha {
 namespace {
@@ -8,16 +8,16 @@ namespace {
 class Sobel : public Method {
  public:
   void prepare(const MethodContext&) override {}
-  MethodCost cost() const override { return {}; }
 
-  Tensor maps(const Tensor& pixels, const Tensor&, std::span<const uint64_t>, const Context&) override {
+  Attribution attribute(const Tensor& pixels, const Tensor&, std::span<const uint64_t>,
+                        const Context&) override {
     const auto gray =
         0.299 * pixels.select(1, 0) + 0.587 * pixels.select(1, 1) + 0.114 * pixels.select(1, 2);  // (B, H, W)
     const auto padded = torch::replication_pad2d(gray.detach().unsqueeze(1), {1, 1, 1, 1});
     const auto across =
         torch::tensor({-1., 0., 1., -2., 0., 2., -1., 0., 1.}).to(padded.options()).view({1, 1, 3, 3});
     const auto gx = torch::conv2d(padded, across), gy = torch::conv2d(padded, across.transpose(2, 3));
-    return (gx.square() + gy.square()).sqrt().squeeze(1);
+    return {(gx.square() + gy.square()).sqrt().squeeze(1), Passes{}};
   }
 };
 

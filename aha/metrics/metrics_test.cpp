@@ -112,6 +112,8 @@ TEST(Sweep, DoesNotDependOnTheBatchSize) {
              b = sweep(target, pixels, reference, order, classes, ends, {}, all);
   for (size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(a[i].top, b[i].top);
+    EXPECT_EQ(a[i].bottom, b[i].bottom);
+    EXPECT_EQ(a[i].top_hits, b[i].top_hits);
     EXPECT_EQ(a[i].bottom_hits, b[i].bottom_hits);
   }
 }

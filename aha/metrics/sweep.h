@@ -15,7 +15,7 @@
 #include "aha/base/context.h"
 #include "aha/base/options.h"
 #include "aha/metrics/curve.h"
-#include "aha/models/classifier.h"
+#include "aha/networks/classifier.h"
 #include "aha/ranking/hard_order.h"
 
 namespace aha {

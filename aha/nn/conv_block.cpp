@@ -33,8 +33,12 @@ Tensor ConvBlockImpl::forward(const Tensor& x) {
     return forward_plain(x);
   if (!trainable_)
     trainable_ = std::make_shared<TrainableConvBlock>(width, eps, best_kernel_set(*precision_));
-  return trainable_->forward(x, {conv_dw->weight, conv_dw->bias, norm->weight, norm->bias, weight,
-                                 mlp->fc1->bias, mlp->fc2->weight, mlp->fc2->bias, gamma});
+  return trainable_->forward(x, weights());
+}
+
+ConvNextBlockWeights ConvBlockImpl::weights() const {
+  return {conv_dw->weight, conv_dw->bias,    norm->weight,   norm->bias, mlp->fc1->weight,
+          mlp->fc1->bias,  mlp->fc2->weight, mlp->fc2->bias, gamma};
 }
 
 Tensor ConvBlockImpl::forward_plain(const Tensor& x) {

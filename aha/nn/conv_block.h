@@ -32,8 +32,9 @@ struct ConvBlockImpl : torch::nn::Cloneable<ConvBlockImpl> {
   void reset() override;
   Tensor forward(const Tensor& x);        // (B, C, H, W)
   Tensor forward_plain(const Tensor& x);  // the same, operation by operation
-  // Of the products while it learns; nothing = on libtorch.
+  // Precision of the GEMMs in training; nothing = on libtorch.
   void set_precision(std::optional<Precision> wanted);
+  ConvNextBlockWeights weights() const;  // as the fast kernels take them
 
   int64_t width;
   double eps;

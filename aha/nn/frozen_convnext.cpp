@@ -1,10 +1,10 @@
 #include "aha/nn/frozen_convnext.h"
 
 #include "aha/base/error.h"
-#include "aha/kernels/depthwise/depthwise.h"
 #include "aha/kernels/gemm/gemm.h"
 #include "aha/kernels/layer_norm/layer_norm.h"
-#include "aha/nn/frozen_body.h"
+#include "aha/nn/frozen_engine.h"
+#include "aha/nn/plain_tensors.h"
 
 namespace aha {
 namespace {
@@ -15,46 +15,12 @@ namespace {
 constexpr int64_t kPieceRows = 224;
 // Stem rows of a chunk: late stages, which have 64 times fewer rows, need more than one image. At 224 x 224
 // two images are 3 % faster than one, four 1 % more.
-constexpr int64_t kChunkRows = 6272;
+constexpr int64_t kFrozenChunkRows = 6272;
 
-struct Block {
-  DepthwiseWeights depthwise, depthwise_back;
-  Product fc1, fc2;
-};
-
-struct Stage {
-  int64_t width, hidden;       // channels
-  int64_t lines, line_pixels;  // of one image
-  int64_t piece_lines;
-  Product down;  // (D, 4 D of the stage before), its norm folded in; empty in the first stage
-  std::vector<Block> blocks;
-
-  int64_t pixels() const { return lines * line_pixels; }
-  int64_t piece_rows() const { return piece_lines * line_pixels; }
-};
-
-struct Piece {
-  size_t index;
-  int64_t first_line, lines, first_row, rows;
-};
-
-template <class Work>
-void for_pieces(const Stage& stage, int64_t images, const Work& work) {
-  const int64_t lines = images * stage.lines;
-  for (int64_t first = 0; first < lines; first += stage.piece_lines) {
-    const int64_t n = std::min(stage.piece_lines, lines - first);
-    work(Piece{static_cast<size_t>(first / stage.piece_lines), first, n, first * stage.line_pixels,
-               n * stage.line_pixels});
-  }
-}
-
-// An operand a piece.
-using Pieces = std::vector<Activations>;
-
-struct SavedBlock {
-  Pieces xhat;
-  std::vector<ActivationDerivative> gelu_derivative;
-  AlignedBuffer<float> rstd;
+struct Stage : LinePieces {
+  int64_t width, hidden;  // channels
+  PackedLinear down;      // (D, 4 D of the stage before), its norm folded in; empty in the first stage
+  std::vector<ConvNextBlock> blocks;
 };
 
 // All columns of a row of `from` to the columns of `to` from `to_column` on, both whole panels.
@@ -85,8 +51,8 @@ struct FrozenConvNext::Body : FrozenBody {
   Body(const FrozenConvNextWeights& w, const KernelSet& set);
 
   float eps, head_eps;
-  Product stem, stem_affine, head;  // stem_affine: the diagonal product of the stem's norm
-  PackedWeights stem_back;          // in the form of the other products
+  PackedLinear stem, stem_affine, head;  // stem_affine: the diagonal GEMM of the stem's norm
+  PackedWeights stem_back;               // in the form of the other layers
   std::vector<Stage> stages;
 
   std::unique_ptr<FrozenWorkspace> make_workspace(int64_t images, bool save) const override;
@@ -103,25 +69,23 @@ struct FrozenConvNext::Body : FrozenBody {
   void stem_backward(Workspace& w, int64_t images) const;
   void down_forward(Workspace& w, size_t stage, int64_t images) const;
   void down_backward(Workspace& w, size_t stage, int64_t images) const;
-  void block_forward(Workspace& w, size_t stage, size_t block, int64_t images) const;
-  void block_backward(Workspace& w, size_t stage, size_t block, int64_t images) const;
   void head_forward(Workspace& w, int64_t images) const;
   void head_backward(Workspace& w, int64_t images) const;
 };
 
 struct FrozenConvNext::Body::Workspace : FrozenWorkspace {
   struct StageSpace {
-    std::vector<SavedBlock> blocks;  // one per block on the way to a gradient, else one for all
-    Pieces down_xhat;                // of the stage before
+    std::vector<ConvNextBlockState> blocks;  // one per block on the way to a gradient, else one for all
+    PieceOperands down_xhat;                 // of the stage before
     AlignedBuffer<float> down_rstd;
     Activations quarters;  // (R, 4 D of the stage before)
     Activations hidden;    // of one piece; its gradient too
-    Pieces dx_operand;
+    PieceOperands dx_operand;
   };
   Workspace(const Body& net, int64_t images, bool save);
 
   std::vector<StageSpace> stages;
-  Pieces stem_xhat;
+  PieceOperands stem_xhat;
   AlignedBuffer<float> stem_rstd;
   AlignedBuffer<float> x;     // (R, D): the residual stream
   AlignedBuffer<float> rows;  // (R, D) or a piece of it: what a norm reads
@@ -136,25 +100,15 @@ FrozenConvNext::Body::Workspace::Workspace(const Body& net, int64_t images, bool
     : FrozenWorkspace(images, save) {
   const Format format = net.kernels->format;
   const auto pieces = [&](const Stage& stage, int64_t columns) {
-    Pieces list;
-    for_pieces(stage, images, [&](const Piece& p) { list.push_back(operand(format, p.rows, columns)); });
-    return list;
+    return piece_operands(stage, format, *this, images, columns);
   };
   int64_t most_rows = 0, most_quarters = 0;  // floats
   for (size_t s = 0; s < net.stages.size(); ++s) {
     const Stage& stage = net.stages[s];
     const int64_t R = images * stage.pixels();
     StageSpace space;
-    for (size_t i = 0; i < (save ? stage.blocks.size() : 1); ++i) {
-      SavedBlock block;
-      block.xhat = pieces(stage, stage.width);
-      if (save)
-        for_pieces(stage, images, [&](const Piece& p) {
-          block.gelu_derivative.push_back(activation_derivative(format, p.rows, stage.hidden));
-        });
-      block.rstd = floats(R);
-      space.blocks.push_back(std::move(block));
-    }
+    for (size_t i = 0; i < (save ? stage.blocks.size() : 1); ++i)
+      space.blocks.emplace_back(stage, format, *this, images, stage.width, stage.hidden, save);
     space.hidden = operand(format, std::min(R, stage.piece_rows()), stage.hidden);
     if (s > 0) {
       const Stage& before = net.stages[s - 1];
@@ -202,9 +156,12 @@ FrozenConvNext::Body::Body(const FrozenConvNextWeights& w, const KernelSet& set)
   geometry.prefix_tokens = 0;
   geometry.mean = w.mean;
   geometry.std = w.std;
-  stem = Product(pixel_kernels().format, w.stem_weight.flatten(1), w.stem_bias);
-  stem_back = PackedWeights::backward(format, floats_from(w.stem_weight).data(), stem.outputs, stem.inputs);
-  stem_affine = Product(format, torch::diag(w.stem_norm_weight.detach()), w.stem_norm_bias);
+  const FoldedLinear stem_linear = folded({plain_from(w.stem_weight.flatten(1)), plain_from(w.stem_bias)});
+  stem = PackedLinear(pixel_kernels().format, stem_linear);
+  stem_back =
+      PackedWeights::backward(format, stem_linear.weight.data(), stem_linear.outputs, stem_linear.inputs);
+  stem_affine = PackedLinear(
+      format, folded({torch::diag(plain_from(w.stem_norm_weight)), plain_from(w.stem_norm_bias)}));
   for (size_t s = 0; s < w.stages.size(); ++s) {
     const auto& given = w.stages[s];
     Stage stage;
@@ -219,27 +176,17 @@ FrozenConvNext::Body::Body(const FrozenConvNextWeights& w, const KernelSet& set)
     if (s > 0) {
       const Tensor quarters =
           given.down_weight.permute({0, 2, 3, 1}).flatten(1);  // (D, 4 D before): quarter, then channel
-      const Folded down =
-          fold_norm(quarters, given.down_bias, given.norm_weight.repeat({4}), given.norm_bias.repeat({4}));
-      stage.down = Product(format, down.weight, down.bias);
+      stage.down = PackedLinear(format, folded({plain_from(quarters), plain_from(given.down_bias),
+                                                plain_from(given.norm_weight.repeat({4})),
+                                                plain_from(given.norm_bias.repeat({4}))}));
     }
-    for (const auto& b : given.blocks) {
-      Block block;
-      const auto kernel = floats_from(b.dw_weight);
-      block.depthwise = DepthwiseWeights::forward(kernel.data(), floats_from(b.dw_bias).data(), stage.width);
-      block.depthwise_back = DepthwiseWeights::backward(kernel.data(), stage.width);
-      const Folded fc1 = fold_norm(b.fc1_weight, b.fc1_bias, b.norm_weight, b.norm_bias);
-      block.fc1 = Product(format, fc1.weight, fc1.bias);
-      const Folded fc2 = fold_scale(b.fc2_weight, b.fc2_bias, b.gamma);
-      block.fc2 = Product(format, fc2.weight, fc2.bias);
-      stage.blocks.push_back(std::move(block));
-    }
+    for (const auto& b : given.blocks) stage.blocks.emplace_back(b.plain(), w.eps, *kernels);
     stages.push_back(std::move(stage));
   }
-  const Folded f = fold_norm(w.head_weight, w.head_bias, w.head_norm_weight, w.head_norm_bias);
-  head = Product(format, f.weight, f.bias);
+  head = PackedLinear(format, folded({plain_from(w.head_weight), plain_from(w.head_bias),
+                                      plain_from(w.head_norm_weight), plain_from(w.head_norm_bias)}));
   classes = w.head_weight.size(0);
-  images_a_chunk = std::clamp<int64_t>(kChunkRows / stages[0].pixels(), 1, 64);
+  images_a_chunk = std::clamp<int64_t>(kFrozenChunkRows / stages[0].pixels(), 1, 64);
 }
 
 std::unique_ptr<FrozenWorkspace> FrozenConvNext::Body::make_workspace(int64_t images, bool save) const {
@@ -250,8 +197,7 @@ int64_t FrozenConvNext::Body::packed_bytes() const {
   int64_t bytes = stem.bytes() + stem_back.bytes() + stem_affine.bytes() + head.bytes();
   for (const auto& stage : stages) {
     bytes += stage.down.bytes();
-    for (const auto& block : stage.blocks)
-      bytes += block.fc1.bytes() + block.fc2.bytes() + 2 * 4 * stage.width * DepthwiseWeights::kTaps;
+    for (const auto& block : stage.blocks) bytes += block.bytes();
   }
   return bytes;
 }
@@ -260,13 +206,13 @@ void FrozenConvNext::Body::stem_forward(Workspace& w, int64_t images) const {
   const KernelSet& k = *kernels;
   const Stage& stage = stages.front();
   const int64_t D = stage.width;
-  gemm(pixel_kernels(), images * stage.pixels(), w.patches, stem.forward,
-       StoreRows{w.rows.data(), D, stem.bias.data()});
-  for_pieces(stage, images, [&](const Piece& p) {
+  gemm(pixel_kernels(), images * stage.pixels(), w.patches, stem.forward(),
+       StoreRows{w.rows.data(), D, stem.bias()});
+  stage.each(images, [&](const LinePieces::Piece& p) {
     layer_norm(k, p.rows, w.rows.data() + p.first_row * D, D, eps, w.stem_xhat[p.index],
                w.stem_rstd.data() + p.first_row);
-    gemm(k, p.rows, w.stem_xhat[p.index], stem_affine.forward,
-         StoreRows{w.x.data() + p.first_row * stage.width, stage.width, stem_affine.bias.data()});
+    gemm(k, p.rows, w.stem_xhat[p.index], stem_affine.forward(),
+         StoreRows{w.x.data() + p.first_row * stage.width, stage.width, stem_affine.bias()});
   });
 }
 
@@ -274,7 +220,7 @@ void FrozenConvNext::Body::down_forward(Workspace& w, size_t s, int64_t images) 
   const KernelSet& k = *kernels;
   const Stage &stage = stages[s], &before = stages[s - 1];
   Workspace::StageSpace& space = w.stages[s];
-  for_pieces(before, images, [&](const Piece& p) {
+  before.each(images, [&](const LinePieces::Piece& p) {
     layer_norm(k, p.rows, w.x.data() + p.first_row * before.width, before.width, eps,
                space.down_xhat[p.index], space.down_rstd.data() + p.first_row);
   });
@@ -284,28 +230,7 @@ void FrozenConvNext::Body::down_forward(Workspace& w, size_t s, int64_t images) 
       const int64_t from = row_before(before, r, q);
       copy_row(space.down_xhat[from / piece_rows], from % piece_rows, space.quarters, r, q * before.width);
     }
-  gemm(k, R, space.quarters, stage.down.forward, StoreRows{w.x.data(), stage.width, stage.down.bias.data()});
-}
-
-void FrozenConvNext::Body::block_forward(Workspace& w, size_t s, size_t b, int64_t images) const {
-  const KernelSet& k = *kernels;
-  const Stage& stage = stages[s];
-  const Block& block = stage.blocks[b];
-  Workspace::StageSpace& space = w.stages[s];
-  SavedBlock& saved = space.blocks[w.saving ? b : 0];
-  const int64_t D = stage.width;
-  for_pieces(stage, images, [&](const Piece& p) {
-    depthwise(k, p.first_line, p.lines,
-              {w.x.data(), D, stage.lines, stage.line_pixels, &block.depthwise, w.rows.data(), D});
-    layer_norm(k, p.rows, w.rows.data(), D, eps, saved.xhat[p.index], saved.rstd.data() + p.first_row);
-  });
-  for_pieces(stage, images, [&](const Piece& p) {
-    gemm(k, p.rows, saved.xhat[p.index], block.fc1.forward,
-         GeluToActivations{&space.hidden, block.fc1.bias.data(),
-                           w.saving ? &saved.gelu_derivative[p.index] : nullptr});
-    gemm(k, p.rows, space.hidden, block.fc2.forward,
-         AddToRows{w.x.data() + p.first_row * D, D, block.fc2.bias.data()});
-  });
+  gemm(k, R, space.quarters, stage.down.forward(), StoreRows{w.x.data(), stage.width, stage.down.bias()});
 }
 
 void FrozenConvNext::Body::head_forward(Workspace& w, int64_t images) const {
@@ -322,8 +247,8 @@ void FrozenConvNext::Body::head_forward(Workspace& w, int64_t images) const {
     for (int64_t c = 0; c < D; ++c) mean[c] *= share;
   }
   layer_norm(*kernels, images, w.pooled.data(), D, head_eps, w.head_input, w.head_rstd.data());
-  gemm(*kernels, images, w.head_input, head.forward,
-       StoreRows{w.logits.data(), rounded_to_panel(classes), head.bias.data()});
+  gemm(*kernels, images, w.head_input, head.forward(),
+       StoreRows{w.logits.data(), rounded_to_panel(classes), head.bias()});
 }
 
 void FrozenConvNext::Body::run_stages(Workspace& w, int64_t images, const After& after) const {
@@ -331,7 +256,9 @@ void FrozenConvNext::Body::run_stages(Workspace& w, int64_t images, const After&
   if (after) after(kStem, w.x.data());
   for (size_t s = 0; s < stages.size(); ++s) {
     if (s > 0) down_forward(w, s, images);
-    for (size_t b = 0; b < stages[s].blocks.size(); ++b) block_forward(w, s, b, images);
+    for (size_t b = 0; b < stages[s].blocks.size(); ++b)
+      stages[s].blocks[b].forward(w.stages[s].blocks[w.saving ? b : 0], images, w.x.data(), w.x.data(),
+                                  w.rows.data(), w.stages[s].hidden, w.saving);
     if (after) after(static_cast<int>(s), w.x.data());
   }
 }
@@ -353,7 +280,7 @@ void FrozenConvNext::Body::head_backward(Workspace& w, int64_t images) const {
   layer_norm_backward(k, images,
                       {w.rows.data(), D, &w.head_input, w.head_rstd.data(), w.dpooled.data(), D, nullptr});
   // Every pixel of an image gets the same row.
-  Pieces& operands = w.stages.back().dx_operand;
+  PieceOperands& operands = w.stages.back().dx_operand;
   const int64_t piece_rows = stage.piece_rows();
   const float share = 1.0f / static_cast<float>(pixels);
   for (int64_t i = 0; i < images; ++i) {
@@ -371,37 +298,13 @@ void FrozenConvNext::Body::head_backward(Workspace& w, int64_t images) const {
   }
 }
 
-void FrozenConvNext::Body::block_backward(Workspace& w, size_t s, size_t b, int64_t images) const {
-  const KernelSet& k = *kernels;
-  const Stage& stage = stages[s];
-  const Block& block = stage.blocks[b];
-  Workspace::StageSpace& space = w.stages[s];
-  const SavedBlock& saved = space.blocks[b];
-  const int64_t D = stage.width;
-  const PackedWeights &fc2_back = block.fc2.backward(k, 0), &fc1_back = block.fc1.backward(k, 1);
-  for_pieces(stage, images, [&](const Piece& p) {
-    gemm(k, p.rows, space.dx_operand[p.index], fc2_back,
-         ScaleToActivations{&space.hidden, &saved.gelu_derivative[p.index]});
-    gemm(k, p.rows, space.hidden, fc1_back, StoreRows{w.rows.data(), D});
-    float* dy = w.dy.data() + p.first_row * D;
-    std::memset(dy, 0, sizeof(float) * p.rows * D);
-    layer_norm_backward(
-        k, p.rows, {w.rows.data(), D, &saved.xhat[p.index], saved.rstd.data() + p.first_row, dy, D, nullptr});
-  });
-  for_pieces(stage, images, [&](const Piece& p) {
-    depthwise(k, p.first_line, p.lines,
-              {w.dy.data(), D, stage.lines, stage.line_pixels, &block.depthwise_back,
-               w.dx.data() + p.first_row * D, D, true, &space.dx_operand[p.index]});
-  });
-}
-
 void FrozenConvNext::Body::down_backward(Workspace& w, size_t s, int64_t images) const {
   const KernelSet& k = *kernels;
   const Stage &stage = stages[s], &before = stages[s - 1];
   Workspace::StageSpace& space = w.stages[s];
   const int64_t wide = 4 * before.width;
   const PackedWeights& down_back = stage.down.backward(k);
-  for_pieces(stage, images, [&](const Piece& p) {
+  stage.each(images, [&](const LinePieces::Piece& p) {
     gemm(k, p.rows, space.dx_operand[p.index], down_back,
          StoreRows{w.dquarters.data() + p.first_row * wide, wide});
   });
@@ -409,7 +312,7 @@ void FrozenConvNext::Body::down_backward(Workspace& w, size_t s, int64_t images)
     for (int64_t q = 0; q < 4; ++q)
       std::memcpy(w.rows.data() + row_before(before, r, q) * before.width,
                   w.dquarters.data() + r * wide + q * before.width, sizeof(float) * before.width);
-  for_pieces(before, images, [&](const Piece& p) {
+  before.each(images, [&](const LinePieces::Piece& p) {
     float* dx = w.dx.data() + p.first_row * before.width;
     std::memset(dx, 0, sizeof(float) * p.rows * before.width);
     layer_norm_backward(
@@ -424,7 +327,7 @@ void FrozenConvNext::Body::stem_backward(Workspace& w, int64_t images) const {
   const Stage& stage = stages.front();
   const int64_t D = stage.width, columns = rounded_to_panel(geometry.columns());
   const PackedWeights& affine_back = stem_affine.backward(k);
-  for_pieces(stage, images, [&](const Piece& p) {
+  stage.each(images, [&](const LinePieces::Piece& p) {
     Activations& operand = w.stages.front().dx_operand[p.index];
     gemm(k, p.rows, operand, affine_back, StoreRows{w.rows.data(), D});
     float* dx = w.dx.data() + p.first_row * D;
@@ -440,7 +343,15 @@ void FrozenConvNext::Body::backward(FrozenWorkspace& workspace, int64_t images) 
   auto& w = static_cast<Workspace&>(workspace);
   head_backward(w, images);
   for (size_t s = stages.size(); s-- > 0;) {
-    for (size_t b = stages[s].blocks.size(); b-- > 0;) block_backward(w, s, b, images);
+    Workspace::StageSpace& space = w.stages[s];
+    for (size_t b = stages[s].blocks.size(); b-- > 0;)
+      stages[s].blocks[b].backward(space.blocks[b], images,
+                                   {.dx = w.dx.data(),
+                                    .operand = &space.dx_operand,
+                                    .to_operand = true,
+                                    .rows = w.rows.data(),
+                                    .dy = w.dy.data(),
+                                    .hidden = &space.hidden});
     if (s > 0) down_backward(w, s, images);
   }
   stem_backward(w, images);
@@ -464,7 +375,7 @@ std::vector<Tensor> FrozenConvNext::features_after(const Tensor& pixels, const s
   for (int stage : stages)
     out.push_back(torch::empty(
         {pixels.size(0), grid_of(stage).lines, grid_of(stage).line_pixels, grid_of(stage).width}));
-  net.for_chunks(pixels, false, [&](std::unique_ptr<FrozenWorkspace>& w, int64_t first, int64_t n) {
+  net.for_chunks(pixels, false, [&](FrozenBody::Taken& w, int64_t first, int64_t n) {
     net.run_stages(static_cast<Body::Workspace&>(*w), n, [&](int stage, const float* x) {
       const Stage& grid = grid_of(stage);
       for (size_t i = 0; i < stages.size(); ++i)

@@ -1,33 +1,24 @@
 // A frozen ConvNeXt on the fast kernels: forward, and forward + backward to the pixels or to the masks of
 // perturbed images.
 //
-//   stem     patches of stem_stride x stem_stride pixels as one product, LayerNorm
-//   stage s  from the second on: LayerNorm and 2 x 2 patches of it as one product; then blocks x + gamma *
-//   fc2(gelu(fc1(norm(dwconv7x7(x))))) logits   head(norm(mean over pixels))
+//   stem     patches of stem_stride x stem_stride pixels as one GEMM, LayerNorm
+//   stage s  from the second on: LayerNorm and 2 x 2 patches of it as one GEMM; then the blocks of
+//   convnext_block.h logits   head(norm(mean over pixels))
 //
-// A pixel is a row of channels. LayerNorm's affine part is folded into the product that follows, gamma into
-// fc2; the stem's norm feeds the residual stream and keeps its affine part as a diagonal product (0.3 % of
-// ConvNeXt-Small). The depthwise convolution, the residual stream, norms and sums are float32.
-//
-// A block's products run on pieces of whole image lines, small enough that the hidden rows of a piece stay in
-// the second level cache.
+// LayerNorm's affine part is folded into the GEMM that follows; the stem's norm feeds the residual stream and
+// keeps its affine part as a diagonal GEMM (0.3 % of ConvNeXt-Small).
 #pragma once
 
 #include <vector>
 
+#include "aha/nn/convnext_block.h"
 #include "aha/nn/frozen_network.h"
 
 namespace aha {
 
 // Everything the network is, as plain float32 tensors on the CPU.
 struct FrozenConvNextWeights {
-  struct Block {
-    Tensor dw_weight, dw_bias;      // (D, 1, 7, 7), (D)
-    Tensor norm_weight, norm_bias;  // (D)
-    Tensor fc1_weight, fc1_bias;    // (F, D), (F)
-    Tensor fc2_weight, fc2_bias;    // (D, F), (D)
-    Tensor gamma;                   // (D), undefined = no LayerScale
-  };
+  using Block = ConvNextBlockWeights;
   struct Stage {
     Tensor norm_weight, norm_bias;  // (D of the stage before); undefined in the first stage
     Tensor down_weight, down_bias;  // (D, D of the stage before, 2, 2), (D); undefined in the first stage

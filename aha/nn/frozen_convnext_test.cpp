@@ -3,6 +3,7 @@
 #include "aha/base/error.h"
 #include "aha/base/parallel.h"
 #include "aha/kernels/sets/sets_under_test.h"
+#include "aha/nn/trainable_testing.h"
 #include "aha/testing/gradient.h"
 
 namespace aha {
@@ -125,9 +126,9 @@ class FrozenConvNextOn : public ::testing::TestWithParam<const KernelSet*> {
     return slow() ? std::vector<Shape>{{16, 2, {32, 64}, {1, 1}, 5}}
                   : std::vector<Shape>{kSmall, kTiny, kOdd};
   }
-  // At least the promise of --precision f32.
-  double tolerance(int64_t products) const {
-    return std::max(1e-4, checks::chain_bound(kernels.format, products));
+  // The longest sums are those of fc2 and of the patches between stages: four times the width.
+  double tolerance(const Shape& shape, int64_t products) const {
+    return checks::tolerance_of(kernels.format, products, 4 * shape.widths.back());
   }
 };
 
@@ -140,11 +141,11 @@ TEST_P(FrozenConvNextOn, LogitsAndPixelGradientsAreThoseOfTheObviousNetwork) {
                  direction = torch::randn({3, shape.classes});
     Tensor a = pixels.clone().requires_grad_(), b = pixels.clone().requires_grad_();
     const Tensor expected = reference_logits(weights, a), found = engine.logits(b);
-    EXPECT_LT(relative(found, expected), tolerance(products_to_logits(shape))) << shape.size;
+    EXPECT_LT(relative(found, expected), tolerance(shape, products_to_logits(shape))) << shape.size;
     EXPECT_TRUE(torch::equal(engine.logits(pixels), found.detach())) << "with and without a gradient";
     (expected * direction).sum().backward();
     (found * direction).sum().backward();
-    EXPECT_LT(relative(b.grad(), a.grad()), tolerance(products_to_gradient(shape))) << shape.size;
+    EXPECT_LT(relative(b.grad(), a.grad()), tolerance(shape, products_to_gradient(shape))) << shape.size;
   }
 }
 
@@ -173,8 +174,8 @@ TEST_P(FrozenConvNextOn, PerturbedProbabilitiesAndTheirGradientEqualTheLongWay) 
     expected.sum().backward();
 
     const auto found = engine.perturbed_probabilities(p, true);
-    EXPECT_LT(relative(found.probs, expected), tolerance(products_to_logits(shape)));
-    EXPECT_LT(relative(found.gradient, keep.grad()), tolerance(products_to_gradient(shape)));
+    EXPECT_LT(relative(found.probs, expected), tolerance(shape, products_to_logits(shape)));
+    EXPECT_LT(relative(found.gradient, keep.grad()), tolerance(shape, products_to_gradient(shape)));
     EXPECT_TRUE(torch::equal(engine.perturbed_probabilities(p, false).probs, found.probs));
   }
 }
@@ -218,9 +219,9 @@ TEST_P(FrozenConvNextOn, FeaturesAreTheResidualStreamAfterStemAndStages) {
   std::vector<Tensor> expected;
   reference_logits(weights, pixels, &expected);
   const auto found = engine.features_after(pixels, {1, FrozenConvNext::kStem, 0});
-  EXPECT_LT(relative(found[0], expected[2]), tolerance(products_up_to(shape, 2)));
-  EXPECT_LT(relative(found[1], expected[0]), tolerance(products_up_to(shape, 0)));
-  EXPECT_LT(relative(found[2], expected[1]), tolerance(products_up_to(shape, 1)));
+  EXPECT_LT(relative(found[0], expected[2]), tolerance(shape, products_up_to(shape, 2)));
+  EXPECT_LT(relative(found[1], expected[0]), tolerance(shape, products_up_to(shape, 0)));
+  EXPECT_LT(relative(found[2], expected[1]), tolerance(shape, products_up_to(shape, 1)));
   EXPECT_THROW(engine.features_after(pixels, {static_cast<int>(shape.widths.size())}), Error);
 }
 

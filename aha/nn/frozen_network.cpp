@@ -6,7 +6,8 @@
 #include "aha/base/error.h"
 #include "aha/base/parallel.h"
 #include "aha/kernels/elementwise/elementwise.h"
-#include "aha/nn/frozen_body.h"
+#include "aha/nn/frozen_engine.h"
+#include "aha/nn/plain_tensors.h"
 
 namespace aha {
 namespace {
@@ -30,17 +31,13 @@ void pixels_from_patch_rows(const PatchGeometry& g, const float* rows, int64_t s
 struct LogitsFunction : torch::autograd::Function<LogitsFunction> {
   struct State : torch::CustomClassHolder {
     std::shared_ptr<FrozenBody> net;
-    std::vector<std::unique_ptr<FrozenWorkspace>> chunks;  // null = to be computed again
+    std::vector<FrozenBody::Taken> chunks;  // null = to be computed again
     int64_t chunk = 0;
     std::atomic<int64_t> kept_bytes = 0;
     bool may_keep(int64_t bytes) {
       if (kept_bytes.fetch_add(bytes) + bytes <= net->most_kept_bytes) return true;
       kept_bytes -= bytes;
       return false;
-    }
-    ~State() override {
-      for (auto& workspace : chunks)
-        if (workspace) net->give_back(std::move(workspace));
     }
   };
 
@@ -52,14 +49,13 @@ struct LogitsFunction : torch::autograd::Function<LogitsFunction> {
       keep->chunk = chunk;
       keep->chunks.resize((B + chunk - 1) / chunk);
     }
-    net->for_chunks(pixels, keep != nullptr,
-                    [&](std::unique_ptr<FrozenWorkspace>& w, int64_t first, int64_t n) {
-                      net->forward(*w, n);
-                      for (int64_t i = 0; i < n; ++i)
-                        std::memcpy(out.data_ptr<float>() + (first + i) * net->classes,
-                                    w->logits.data() + i * stride, sizeof(float) * net->classes);
-                      if (keep && keep->may_keep(w->bytes)) keep->chunks[first / chunk] = std::move(w);
-                    });
+    net->for_chunks(pixels, keep != nullptr, [&](FrozenBody::Taken& w, int64_t first, int64_t n) {
+      net->forward(*w, n);
+      for (int64_t i = 0; i < n; ++i)
+        std::memcpy(out.data_ptr<float>() + (first + i) * net->classes, w->logits.data() + i * stride,
+                    sizeof(float) * net->classes);
+      if (keep && keep->may_keep(w->bytes)) keep->chunks[first / chunk] = std::move(w);
+    });
     return out;
   }
 
@@ -85,7 +81,7 @@ struct LogitsFunction : torch::autograd::Function<LogitsFunction> {
     parallel_for(static_cast<int64_t>(state.chunks.size()), [&](int64_t c, int) {
       const int64_t first = c * chunk, n = std::min(chunk, B - first),
                     stride = rounded_to_panel(net->geometry.columns());
-      auto again = state.chunks[c] ? nullptr : net->take(chunk, true);
+      FrozenBody::Taken again = state.chunks[c] ? nullptr : net->take(chunk, true);
       FrozenWorkspace& w = again ? *again : *state.chunks[c];
       if (again) {
         net->show(pixels.data_ptr<float>() + first * image_size, n, w);
@@ -97,7 +93,6 @@ struct LogitsFunction : torch::autograd::Function<LogitsFunction> {
       for (int64_t i = 0; i < n; ++i)
         pixels_from_patch_rows(net->geometry, w.dpatches + i * tokens * stride, stride,
                                out.data_ptr<float>() + (first + i) * image_size);
-      if (again) net->give_back(std::move(again));
     });
     return {out.to(grads[0].device()), Tensor()};
   }
@@ -131,7 +126,6 @@ Tensor FrozenNetwork::logits(const Tensor& pixels) {
   if (body_->classes == 0) throw input_error("logits: this network is an encoder without a head");
   if (!torch::GradMode::is_enabled() || !pixels.requires_grad())
     return LogitsFunction::run(body_, pixels, nullptr).to(pixels.device());
-  body_->check_backward();
   return LogitsFunction::apply(pixels, body_);
 }
 
@@ -144,7 +138,6 @@ FrozenNetwork::Probabilities FrozenNetwork::perturbed_probabilities(const Pertur
   check_shape(images.region, {net.geometry.height, net.geometry.width}, "region");
   check_shape(images.classes, {B}, "classes");
   if (net.classes == 0) throw input_error("probabilities: this network is an encoder without a head");
-  if (with_gradient) net.check_backward();
   const Tensor pixels = plain_from(images.pixels), reference = plain_from(images.reference),
                keep = plain_from(images.keep);
   const Tensor region = images.region.to(torch::kCPU, torch::kInt32).contiguous();
@@ -194,7 +187,6 @@ FrozenNetwork::Probabilities FrozenNetwork::perturbed_probabilities(const Pertur
             *net.kernels, *sources[(first + i) / S], w->dpatches + i * tokens * stride, stride,
             std::span<float>(result.gradient.data_ptr<float>() + (first + i) * K, static_cast<size_t>(K)));
     }
-    net.give_back(std::move(w));
   });
   return result;
 }

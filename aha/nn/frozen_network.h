@@ -3,7 +3,7 @@
 //
 // Images are processed in chunks, one thread per chunk; a row's value does not depend on its chunk, so
 // results are the same for any number of threads and any batch split. Weights never get gradients. What the
-// networks are: frozen_vit.h, frozen_convnext.h. What one of them has to provide: frozen_body.h.
+// networks are: frozen_vit.h, frozen_convnext.h. What one of them has to provide: frozen_engine.h.
 #pragma once
 
 #include <memory>

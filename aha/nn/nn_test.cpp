@@ -3,8 +3,8 @@
 
 #include "aha/base/error.h"
 #include "aha/nn/conv_block.h"
+#include "aha/nn/module_state.h"
 #include "aha/nn/patch_embed.h"
-#include "aha/nn/state.h"
 #include "aha/nn/taps.h"
 #include "aha/nn/transformer_block.h"
 

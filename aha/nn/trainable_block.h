@@ -1,65 +1,37 @@
-// A transformer block that is being trained, as one autograd function on the fast kernels: the tokens and
-// every weight get their gradient.
+// A transformer block that is being trained, as one autograd function on the fast kernels (vit_block.h): the
+// tokens and every weight get their gradient.
 //
-//   x += s1 * proj(attention(norm1(x))),  x += s2 * fc2(gelu(fc1(norm2(x))))          s1, s2: LayerScale or 1
-//
-// The masters are float32. Each call folds norms, LayerScale and 1/sqrt(d) into the four products
-// (folded_product.h) and packs them anew (0.4 % of a step at width 128 and 8,320 tokens).
-//
-// Images go in chunks, one thread per chunk. Neither the chunks nor the order in which their weight gradients
-// are summed depends on the number of threads, so that one or many threads give the same bits.
+// The parameters are float32, folded and packed at each call (0.4 % of a step at width 128 and 8,320 tokens).
+// Images go in chunks, one thread a chunk; one or many threads give the same bits (chunks.h).
 //
 // Memory: what the backward pass needs of each chunk, kept from step to step: 10 D floats per token with an
-// MLP of 2 D, queries, keys and values padded to 32 tokens. A second derivative is not available.
-//
-// Measured: all gradients of vit_mini_4 at 128 images, float32 on AVX-512, one thread, CPU time on a busy
-// machine: 1.53 times as fast as libtorch (444 and 681 ms). Sharing its parts with trainable_conv_block.h
-// cost nothing: `aha fit` of vit_mini_4 on 4,000 images, two workers, before and after in turn: 459, 384 and
-// 428, 447 images/s.
+// MLP of 2 D, queries, keys and values padded to 32 tokens. A second derivative is not available. All
+// gradients of vit_mini_4 in float32: 1.53 times as fast as libtorch.
 #pragma once
 
 #include <memory>
-#include <vector>
 
-#include "aha/kernels/kernel_set.h"
-#include "aha/tensor/tensor.h"
+#include "aha/nn/rope.h"
+#include "aha/nn/vit_block.h"
 
 namespace aha {
 
-// The weights of a block in the order of its gradients.
-struct TrainableBlockWeights {
-  Tensor norm1_weight, norm1_bias;  // (D)
-  Tensor qkv_weight, qkv_bias;      // (3D, D), (3D)
-  Tensor proj_weight, proj_bias;    // (D, D), (D)
-  Tensor norm2_weight, norm2_bias;  // (D)
-  Tensor fc1_weight, fc1_bias;      // (F, D), (F)
-  Tensor fc2_weight, fc2_bias;      // (D, F), (D)
-  Tensor scale1, scale2;            // (D), undefined = no LayerScale
-};
-
-struct TrainableBlockOptions {
-  int64_t width = 192, heads = 3, hidden = 768;
-  double eps = 1e-6;
-};
-
 class TrainableBlock {
  public:
-  // Widths of tokens, heads and MLP in multiples of 32.
-  static bool fits(const TrainableBlockOptions& options);
+  static bool fits(const VitBlockOptions& options) { return options.fits_training(); }
 
-  TrainableBlock(const TrainableBlockOptions& options, const KernelSet& kernels);
+  TrainableBlock(const VitBlockOptions& options, const KernelSet& kernels);
   ~TrainableBlock();
 
-  // x (B, T, D) on the CPU, float32 -> (B, Q, D), the first Q = `first_tokens` tokens; 0 = all. The last
-  // block of a classifier needs only its class token: queries, projection and MLP then run on Q of T tokens.
-  Tensor forward(const Tensor& x, const TrainableBlockWeights& weights, int64_t first_tokens = 0);
-
-  const KernelSet& kernels() const;
+  // x (B, T, D) on the CPU, float32 -> (B, Q, D), the first Q = `first_tokens` tokens; 0 = all. rope: of the
+  // last tokens; null = none.
+  Tensor forward(const Tensor& x, const VitBlockWeights& weights, int64_t first_tokens = 0,
+                 const RopeTable* rope = nullptr);
 
  private:
-  friend struct TrainableBlockFunction;
-  struct Impl;
-  std::shared_ptr<Impl> impl_;
+  struct Shared;
+  struct Call;
+  std::shared_ptr<Shared> shared_;
 };
 
 }  // namespace aha

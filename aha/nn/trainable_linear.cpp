@@ -4,8 +4,9 @@
 #include "aha/base/parallel.h"
 #include "aha/kernels/gemm/gemm.h"
 #include "aha/kernels/weight_gradient/weight_gradient.h"
-#include "aha/nn/row_products.h"
-#include "aha/nn/trainable_parts.h"
+#include "aha/nn/chunks.h"
+#include "aha/nn/plain_tensors.h"
+#include "aha/nn/row_gemm.h"
 
 namespace aha {
 namespace {

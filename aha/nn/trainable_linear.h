@@ -4,15 +4,12 @@
 //   dx = dy W,   dW = dy^T x,   db = the sum of dy's rows            2 R K N flops each of y, dx, dW; R rows
 //
 // W is float32 and packed anew at each call; operands are rounded to the form of the kernel set, sums are
-// float32. Any number of threads gives the same bits (trainable_parts.h). Only what is asked for is computed.
+// float32. Any number of threads gives the same bits (chunks.h). Only what is asked for is computed.
 //
 // Memory: x itself is kept for the backward pass, which lays it out once more: the features of a frozen
 // encoder are there anyway. A second derivative is not available.
 //
-// Measured: 1568 rows, K = 1024, N = 256, float32 on AVX-512, one thread, CPU time on a busy machine, beside
-// tuned libtorch: forward 5.6 and 6.2 ms, with dW 13.7 and 11.5, with dW and dx 19.9 and 18.6. A product
-// alone gains nothing in float32, where OpenBLAS is as fast and needs no other layout; it gains where there
-// are tiles.
+// In float32 a draw with tuned OpenBLAS (docs/decisions/engine.md); it gains where there are tiles.
 #pragma once
 
 #include "aha/kernels/kernel_set.h"

@@ -41,7 +41,7 @@ const LinearCase kLinearCases[] = {{"one row", {1}, 32, 32, true, false},
                                    {"chunks of 64 rows and a rest", {461}, 32, 64, true, false}};
 
 struct Problem {
-  Tensor x, weight, bias, seen;
+  Tensor x, weight, bias, upstream;
 };
 
 Problem problem_of(const LinearCase& c) {
@@ -68,9 +68,9 @@ TEST_P(TrainableLinearOn, OutputAndGradientsAreTheThreeProducts) {
     SCOPED_TRACE(c.name);
     const Problem p = problem_of(c);
     const Tensor y = trainable_linear(*GetParam(), p.x, p.weight, p.bias);
-    ASSERT_EQ(y.sizes(), p.seen.sizes());
-    y.backward(p.seen);
-    const Tensor x = rows64(p.x), w = rows64(p.weight), dy = rows64(p.seen);
+    ASSERT_EQ(y.sizes(), p.upstream.sizes());
+    y.backward(p.upstream);
+    const Tensor x = rows64(p.x), w = rows64(p.weight), dy = rows64(p.upstream);
     EXPECT_TRUE(is_product(y.detach(), x, w.t(), format,
                            c.bias ? rows64(p.bias) : torch::zeros({1}, torch::kFloat64)));
     EXPECT_TRUE(is_product(p.x.grad(), dy, w, format)) << "x";
@@ -93,7 +93,7 @@ TEST(TrainableLinear, GradientsAreThoseOfLibtorch) {
   const Problem p = problem_of(kLinearCases[1]);
   const std::vector<Tensor> points = {p.x, p.weight, p.bias};
   const auto gradients = [&](const Tensor& y) {
-    return torch::autograd::grad({y}, points, {p.seen.to(y.scalar_type())});
+    return torch::autograd::grad({y}, points, {p.upstream.to(y.scalar_type())});
   };
   const auto found = gradients(trainable_linear(reference_kernels(Format::kF32), p.x, p.weight, p.bias));
   const auto expected = gradients(
@@ -113,7 +113,7 @@ TEST(TrainableLinear, AnyNumberOfThreadsGivesTheSameBits) {
     const auto run = [&](int threads) {
       set_threads(threads);
       const Tensor y = trainable_linear(kernels, p.x, p.weight, p.bias);
-      auto results = torch::autograd::grad({y}, {p.x, p.weight, p.bias}, {p.seen});
+      auto results = torch::autograd::grad({y}, {p.x, p.weight, p.bias}, {p.upstream});
       results.push_back(y.detach());
       return results;
     };
@@ -130,13 +130,13 @@ TEST(TrainableLinear, AnInputThatDoesNotLearnLeavesTheOthersGradientsAlone) {
   const Problem p = problem_of(kLinearCases[1]);
   const KernelSet& kernels = best_kernel_set(Precision::kF32);
   const auto all = torch::autograd::grad({trainable_linear(kernels, p.x, p.weight, p.bias)},
-                                         {p.x, p.weight, p.bias}, {p.seen});
+                                         {p.x, p.weight, p.bias}, {p.upstream});
   const auto weights = torch::autograd::grad({trainable_linear(kernels, p.x.detach(), p.weight, p.bias)},
-                                             {p.weight, p.bias}, {p.seen});
+                                             {p.weight, p.bias}, {p.upstream});
   EXPECT_TRUE(torch::equal(weights[0], all[1]));
   EXPECT_TRUE(torch::equal(weights[1], all[2]));
   const Tensor frozen = trainable_linear(kernels, p.x, p.weight.detach(), p.bias.detach());
-  EXPECT_TRUE(torch::equal(torch::autograd::grad({frozen}, {p.x}, {p.seen})[0], all[0]));
+  EXPECT_TRUE(torch::equal(torch::autograd::grad({frozen}, {p.x}, {p.upstream})[0], all[0]));
   EXPECT_FALSE(trainable_linear(kernels, p.x.detach(), p.weight.detach()).requires_grad());
 }
 

@@ -38,13 +38,13 @@ struct BlockResult {
   std::vector<std::pair<std::string, at::Tensor>> gradients;  // "input" first
 };
 
-// forward(x) and the gradients of sum(forward(x) * seen).
-inline BlockResult result_of(torch::nn::Module& block, const at::Tensor& x, const at::Tensor& seen,
+// forward(x) and the gradients of sum(forward(x) * upstream).
+inline BlockResult result_of(torch::nn::Module& block, const at::Tensor& x, const at::Tensor& upstream,
                              const BlockForward& forward) {
   block.zero_grad();
   const at::Tensor in = x.clone().requires_grad_();
   const at::Tensor out = forward(in);
-  (out * seen).sum().backward();
+  (out * upstream).sum().backward();
   BlockResult result{out.detach(), {{"input", in.grad()}}};
   for (auto& item : block.named_parameters())
     result.gradients.emplace_back(item.key(), item.value().grad().clone());
@@ -59,10 +59,11 @@ inline void expect_equal_bits(const BlockResult& found, const BlockResult& expec
         << expected.gradients[i].first;
 }
 
-// The gradients of loss = sum(forward(x) * seen) by x and by every weight of the block, against differences.
+// The gradients of loss = sum(forward(x) * upstream) by x and by every weight of the block, against
+// differences.
 inline void expect_gradients_are_derivatives(torch::nn::Module& block, const at::Tensor& x,
-                                             const at::Tensor& seen, const BlockForward& forward) {
-  const auto loss = [&](const at::Tensor& in) { return (forward(in).to(torch::kFloat64) * seen).sum(); };
+                                             const at::Tensor& upstream, const BlockForward& forward) {
+  const auto loss = [&](const at::Tensor& in) { return (forward(in).to(torch::kFloat64) * upstream).sum(); };
   const at::Tensor in = x.clone().requires_grad_();
   loss(in).backward();
   std::vector<std::pair<std::string, at::Tensor>> points = {{"input", in}};
@@ -70,7 +71,7 @@ inline void expect_gradients_are_derivatives(torch::nn::Module& block, const at:
   const torch::NoGradGuard no_grad;
   for (auto& [name, point] : points) {
     // Along the gradient itself the derivative is its norm: large against rounding, which a step of 1e-2
-    // turns into 1e-5 of |seen|; the step's own error is its square.
+    // turns into 1e-5 of |upstream|; the step's own error is its square.
     const double norm = point.grad().norm().item<double>();
     const at::Tensor direction = point.grad() / norm;
     constexpr double kStep = 1e-2;
@@ -80,13 +81,14 @@ inline void expect_gradients_are_derivatives(torch::nn::Module& block, const at:
     point.copy_(here - kStep * direction);
     const double down = loss(in).item<double>();
     point.copy_(here);
-    EXPECT_NEAR((up - down) / (2 * kStep), norm, 1e-3 * norm + 1e-5 * seen.norm().item<double>()) << name;
+    EXPECT_NEAR((up - down) / (2 * kStep), norm, 1e-3 * norm + 1e-5 * upstream.norm().item<double>()) << name;
   }
 }
 
-// At least the promise of --precision f32.
-inline double tolerance_of(Format format, int64_t products) {
-  return std::max(1e-4, chain_bound(format, products));
+// Relative error of what follows `products` rounded results in a row, each a float32 sum of at most `terms`,
+// here and on libtorch.
+inline double tolerance_of(Format format, int64_t products, int64_t terms) {
+  return chain_bound(format, products) + 2 * sum_bound(terms, std::sqrt(static_cast<double>(products)));
 }
 
 }  // namespace aha::checks

@@ -50,18 +50,41 @@ Tensor TransformerBlockImpl::forward_plain(const Tensor& x, const RopeTable* rop
   return middle + scaled(ls2, mlp(norm2(middle)));
 }
 
-TrainableBlock* TransformerBlockImpl::trainable(const Tensor& x, const RopeTable* rope, const Taps* taps,
-                                                const std::string& name) {
+VitBlockOptions TransformerBlockImpl::fast_options() const {
+  return {options.width, options.heads, options.mlp_hidden, options.eps, options.swiglu};
+}
+
+VitBlockWeights TransformerBlockImpl::weights() const {
+  const auto both = [](const Tensor& a, const Tensor& b) { return torch::cat({a, b}); };
+  const bool gated = options.swiglu;
+  const Linear& last = gated ? mlp->w3 : mlp->fc2;
+  return {.norm1_weight = norm1->weight,
+          .norm1_bias = norm1->bias,
+          .qkv_weight = attn->qkv->weight,
+          .qkv_bias = attn->qkv->bias,
+          .proj_weight = attn->proj->weight,
+          .proj_bias = attn->proj->bias,
+          .norm2_weight = norm2->weight,
+          .norm2_bias = norm2->bias,
+          .fc1_weight = gated ? both(mlp->w1->weight, mlp->w2->weight) : mlp->fc1->weight,
+          .fc1_bias = gated ? both(mlp->w1->bias, mlp->w2->bias) : mlp->fc1->bias,
+          .fc2_weight = last->weight,
+          .fc2_bias = last->bias,
+          .scale1 = ls1.is_empty() ? Tensor() : ls1->gamma,
+          .scale2 = ls2.is_empty() ? Tensor() : ls2->gamma};
+}
+
+TrainableBlock* TransformerBlockImpl::trainable(const Tensor& x, const Taps* taps, const std::string& name) {
   const auto& weight = attn->qkv->weight;
-  if (!precision_ || rope || options.swiglu || !weight.requires_grad() || !x.is_cpu() || !weight.is_cpu() ||
+  if (!precision_ || !weight.requires_grad() || !x.is_cpu() || !weight.is_cpu() ||
       x.scalar_type() != torch::kFloat32 || weight.scalar_type() != torch::kFloat32)
     return nullptr;
   if (taps)
     for (const char* inside : {".norm1", ".attention", ".attention_out"})
       if (taps->wants(name + inside)) return nullptr;
-  const TrainableBlockOptions wanted{options.width, options.heads, options.mlp_hidden, options.eps};
-  if (!TrainableBlock::fits(wanted)) return nullptr;
-  if (!trainable_) trainable_ = std::make_shared<TrainableBlock>(wanted, best_kernel_set(*precision_));
+  if (!TrainableBlock::fits(fast_options())) return nullptr;
+  if (!trainable_)
+    trainable_ = std::make_shared<TrainableBlock>(fast_options(), best_kernel_set(*precision_));
   return trainable_.get();
 }
 
@@ -74,13 +97,8 @@ void TransformerBlockImpl::set_precision(std::optional<Precision> wanted) {
 Tensor TransformerBlockImpl::forward(const Tensor& x, const RopeTable* rope, Taps* taps,
                                      const std::string& name, int64_t first_tokens) {
   Tensor out;
-  if (TrainableBlock* fast = trainable(x, rope, taps, name)) {
-    out = fast->forward(
-        x,
-        {norm1->weight, norm1->bias, attn->qkv->weight, attn->qkv->bias, attn->proj->weight, attn->proj->bias,
-         norm2->weight, norm2->bias, mlp->fc1->weight, mlp->fc1->bias, mlp->fc2->weight, mlp->fc2->bias,
-         ls1.is_empty() ? Tensor() : ls1->gamma, ls2.is_empty() ? Tensor() : ls2->gamma},
-        first_tokens);
+  if (TrainableBlock* fast = trainable(x, taps, name)) {
+    out = fast->forward(x, weights(), first_tokens, rope);
   } else {
     out = forward_plain(x, rope, taps, name);
     if (first_tokens > 0) out = out.slice(1, 0, first_tokens);

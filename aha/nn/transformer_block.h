@@ -5,7 +5,7 @@
 // that leave the block.
 //
 // While its weights are learned on the CPU the block runs on the fast kernels (trainable_block.h) wherever it
-// fits and nothing inside it is tapped. The plain way below is their reference.
+// fits and nothing inside it is tapped. forward_plain is their reference.
 #pragma once
 
 #include <torch/nn/modules/normalization.h>
@@ -32,8 +32,11 @@ struct TransformerBlockImpl : torch::nn::Cloneable<TransformerBlockImpl> {
   // The same, operation by operation.
   Tensor forward_plain(const Tensor& x, const RopeTable* rope = nullptr, Taps* taps = nullptr,
                        const std::string& name = "");
-  // Of the products while it learns; nothing = on libtorch.
+  // Precision of the GEMMs in training; nothing = on libtorch.
   void set_precision(std::optional<Precision> wanted);
+  // As the fast kernels take them; SwiGLU's gate and value are one.
+  VitBlockOptions fast_options() const;
+  VitBlockWeights weights() const;
 
   TransformerBlockOptions options;
   torch::nn::LayerNorm norm1{nullptr}, norm2{nullptr};
@@ -42,8 +45,7 @@ struct TransformerBlockImpl : torch::nn::Cloneable<TransformerBlockImpl> {
   LayerScale ls1{nullptr}, ls2{nullptr};
 
  private:
-  TrainableBlock* trainable(const Tensor& x, const RopeTable* rope, const Taps* taps,
-                            const std::string& name);
+  TrainableBlock* trainable(const Tensor& x, const Taps* taps, const std::string& name);
 
   std::optional<Precision> precision_ = Precision::kF32;
   std::shared_ptr<TrainableBlock> trainable_;  // made when first needed

@@ -4,13 +4,17 @@
 
 #include "aha/tensor/torch.h"
 
+#include <chrono>
+#include <cmath>
+#include <thread>
+
 #include "aha/base/error.h"
 #include "aha/base/parallel.h"
 #include "aha/base/stats.h"
-#include "aha/objective/one_thread_each.h"
-#include "aha/objective/perturbed_probabilities.h"
 #include "aha/objective/refine.h"
+#include "aha/objective/sequence_probabilities.h"
 #include "aha/objective/terms.h"
+#include "aha/tensor/one_thread_each.h"
 #include "aha/testing/close.h"
 #include "aha/testing/toy_classifiers.h"
 
@@ -28,16 +32,16 @@ Tensor quarters(int64_t size) {
   return region;
 }
 
-PerturbedImages two_images(int size) {
+SequenceImages two_images(int size) {
   const Tensor pixels = checks::pixels_of(checks::noise_images(2, size, 3));
   return {pixels, torch::zeros_like(pixels), quarters(size), torch::zeros({2}, torch::kInt64)};
 }
 
-TEST(PerturbedProbabilities, AreThoseOfTheImagesWrittenOut) {
+TEST(SequenceProbabilities, AreThoseOfTheImagesWrittenOut) {
   LinearToy target(8);
   const auto images = two_images(8);
   const Tensor masks = torch::rand({2, 11, 4});
-  const auto found = perturbed_probabilities(target, images, masks);
+  const auto found = sequence_probabilities(target, images, masks);
   const Tensor m = masks.index_select(2, images.region.flatten().to(torch::kInt64)).view({2, 11, 1, 8, 8});
   const auto probability = [&](const Tensor& keep) {
     const Tensor x = (keep * images.pixels.unsqueeze(1)).flatten(0, 1);
@@ -47,11 +51,11 @@ TEST(PerturbedProbabilities, AreThoseOfTheImagesWrittenOut) {
   EXPECT_TRUE(torch::allclose(found.insertion, probability(m), 0, 1e-6));
 }
 
-TEST(PerturbedProbabilities, HaveTheDerivativeOfTheLinearClassifier) {
+TEST(SequenceProbabilities, HaveTheDerivativeOfTheLinearClassifier) {
   LinearToy target(8);
   const auto images = two_images(8);
   const Tensor masks = torch::rand({2, 11, 4}).requires_grad_(true);
-  const auto found = perturbed_probabilities(target, images, masks);
+  const auto found = sequence_probabilities(target, images, masks);
   const Tensor weights = torch::rand({2, 11});
   const Tensor gradient =
       torch::autograd::grad({(found.insertion * weights).sum()}, {masks})[0];  // (2, 11, 4)
@@ -64,18 +68,18 @@ TEST(PerturbedProbabilities, HaveTheDerivativeOfTheLinearClassifier) {
   EXPECT_TRUE(torch::allclose(gradient, expected, 1e-4, 1e-6));
 }
 
-TEST(PerturbedProbabilities, GiveTheSameBitsForAnyNumberOfThreads) {
+TEST(SequenceProbabilities, GiveTheSameBitsForAnyNumberOfThreads) {
   PlantedToy target(16);
   const auto planted = checks::planted_images(3, 16, 5);
   const Tensor pixels = checks::pixels_of(planted.data);
-  const PerturbedImages images{pixels, torch::zeros_like(pixels), quarters(16),
-                               torch::tensor({0, 1, 2}, torch::kInt64)};
+  const SequenceImages images{pixels, torch::zeros_like(pixels), quarters(16),
+                              torch::tensor({0, 1, 2}, torch::kInt64)};
   const Tensor masks = torch::rand({3, 16, 4}).requires_grad_(true);
   std::vector<Tensor> gradients;
   for (const int count : {1, 2, 3}) {
     set_threads(count);
     gradients.push_back(
-        torch::autograd::grad({perturbed_probabilities(target, images, masks).deletion.sum()}, {masks})[0]);
+        torch::autograd::grad({sequence_probabilities(target, images, masks).deletion.sum()}, {masks})[0]);
   }
   set_threads(0);
   EXPECT_TRUE(torch::equal(gradients[0], gradients[1]));
@@ -95,7 +99,7 @@ TEST(Terms, SmoothnessIgnoresSlopesAndSeesPeaks) {
 
 TEST(DrawStep, IsAPureFunctionOfItsPlace) {
   ObjectiveOptions options;
-  options.noise = 1;
+  options.noise = 1, options.noise_final = 0;
   options.tau_final = 0.25;
   const StepPlace place{7, 11, 1, 4, 0.5};
   const auto a = draw_step(options, place, 4, 32, 32), b = draw_step(options, place, 4, 32, 32);
@@ -107,6 +111,22 @@ TEST(DrawStep, IsAPureFunctionOfItsPlace) {
   // Image 2 of this group is image 0 of a group that begins two places later.
   const auto later = draw_step(options, {7, 11, 9, 6, 0.5}, 2, 32, 32);
   EXPECT_EQ(later.references[0][0], a.references[0][2]);
+}
+
+TEST(DrawStep, ASingleTauOrNoiseHoldsForTheWholeRun) {
+  ObjectiveOptions options;
+  set_all_from_spec(fields(options), "tau=0.5:noise=0.25", "--");
+  for (const double progress : {0.0, 0.3, 1.0}) {
+    const auto step = draw_step(options, {7, 11, 1, 4, progress}, 1, 32, 32);
+    EXPECT_DOUBLE_EQ(step.sort.tau, 0.5) << progress;
+    EXPECT_DOUBLE_EQ(step.sort.noise, 0.25) << progress;
+  }
+  set_all_from_spec(fields(options), "tau-final=0.125:noise-final=0", "--");
+  const auto last = draw_step(options, {7, 11, 1, 4, 1.0}, 1, 32, 32);
+  EXPECT_DOUBLE_EQ(last.sort.tau, 0.125);
+  EXPECT_DOUBLE_EQ(last.sort.noise, 0);
+  options.tau_final = 0;
+  EXPECT_THROW(check_options(options), Error);
 }
 
 TEST(DrawStep, RefusesGridsThatEndBeforeTheyBegin) {
@@ -140,8 +160,7 @@ TEST(Objective, OrdersAFreeMapLikeTheLinearClassifierDoes) {
   EXPECT_GT(rank_correlation(checks::doubles(map), checks::doubles(target.importance(pixels))), 0.95);
 }
 
-TEST(Refine, LeavesTheExplainerAsItWas) {
-  PlantedToy target(16);
+Explainer pixel_explainer(Classifier& target) {
   DecoderOptions decoder{.widths = {3},
                          .scales = {1},
                          .classes = 3,
@@ -153,6 +172,12 @@ TEST(Refine, LeavesTheExplainerAsItWas) {
   torch::manual_seed(1);
   Explainer explainer(encoder_from_target(target, {"pixels"}), decoder);
   explainer.decoder()->eval();
+  return explainer;
+}
+
+TEST(Refine, LeavesTheExplainerAsItWas) {
+  PlantedToy target(16);
+  Explainer explainer = pixel_explainer(target);
   const auto planted = checks::planted_images(2, 16, 5);
   const Tensor pixels = checks::pixels_of(planted.data),
                classes = torch::tensor({planted.data.labels[0], planted.data.labels[1]}, torch::kInt64);
@@ -199,25 +224,78 @@ TEST(Refine, FindsPlantedEvidenceFromAnUntrainedHead) {
   EXPECT_GE(share, 0.9);
 }
 
+// Every question takes 10 ms, so a step does, too: of 100 ms no more than ten steps can be made.
 TEST(Refine, StopsWhenItsTimeIsOver) {
-  PlantedToy target(16);
-  DecoderOptions decoder{.widths = {3},
-                         .scales = {1},
-                         .classes = 3,
-                         .embedding = 4,
-                         .channels = 8,
-                         .top = 8,
-                         .head = 8,
-                         .last_up = 1};
-  Explainer explainer(encoder_from_target(target, {"pixels"}), decoder);
-  const auto planted = checks::planted_images(1, 16, 5);
+  struct Slow : PlantedToy {
+    using PlantedToy::PlantedToy;
+    Tensor logits(const Tensor& pixels, Taps* taps) override {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      return PlantedToy::logits(pixels, taps);
+    }
+  } target(16);
+  Explainer explainer = pixel_explainer(target);
+  const Tensor pixels = checks::pixels_of(checks::planted_images(1, 16, 5).data),
+               classes = torch::zeros({1}, torch::kInt64);
   RefineOptions options;
-  options.steps = 1000000;
-  options.budget_ms = 100;
+  options.steps = 20;
+  options.objective.steps = 1;
   options.objective.grid_low = options.objective.grid_high = 4;
-  const auto refined = refined_maps(target, explainer, checks::pixels_of(planted.data),
-                                    torch::zeros({1}, torch::kInt64), options, {});
-  EXPECT_LT(refined.steps[0], 1000000);
+  EXPECT_EQ(refined_maps(target, explainer, pixels, classes, options, {}).steps[0], 20)
+      << "no budget, no end before the last step";
+  options.budget_ms = 100;
+  const auto refined = refined_maps(target, explainer, pixels, classes, options, {});
+  EXPECT_GE(refined.steps[0], 1);
+  EXPECT_LE(refined.steps[0], 10);
+  EXPECT_TRUE(std::isfinite(refined.loss[0]));
+  EXPECT_EQ(refined.failed[0], "") << "an end of time is no failure";
+}
+
+// NaN where an image is nearly white everywhere; white stays white under a blurred reference.
+struct AfraidOfWhite : PlantedToy {
+  using PlantedToy::PlantedToy;
+  Tensor logits(const Tensor& pixels, Taps* taps) override {
+    return PlantedToy::logits(pixels, taps) +
+           torch::where(pixels.mean({1, 2, 3}) > 0.9, std::nan(""), 0.0).unsqueeze(1);
+  }
+};
+
+TEST(Refine, OneImageThatDivergesLeavesTheOthersAlone) {
+  AfraidOfWhite target(16);
+  Explainer explainer = pixel_explainer(target);
+  const auto planted = checks::planted_images(4, 16, 5);
+  Tensor pixels = checks::pixels_of(planted.data);
+  const Tensor classes = torch::zeros({4}, torch::kInt64);
+  pixels[1].fill_(1);                 // its loss is NaN
+  pixels[2][0][3][3] = std::nan("");  // its map is NaN
+  RefineOptions options;
+  options.steps = 2;
+  options.snapshots = {0, 1};
+  options.objective.grid_low = options.objective.grid_high = 4, options.objective.steps = 4;
+  options.objective.reference_choice = "all";
+  for (const int count : {1, 2, 8}) {  // one after the other, and side by side
+    set_threads(count);
+    const auto refined = refined_maps(target, explainer, pixels, classes, options, {});
+    EXPECT_EQ(refined.steps, (std::vector<int>{2, 0, 0, 2}));
+    EXPECT_EQ(refined.failed[0] + refined.failed[3], "");
+    EXPECT_NE(refined.failed[1].find("loss"), std::string::npos) << refined.failed[1];
+    EXPECT_NE(refined.failed[2].find("map"), std::string::npos) << refined.failed[2];
+    EXPECT_TRUE(std::isfinite(refined.loss[0]) && !std::isfinite(refined.loss[1]));
+    EXPECT_TRUE(refined.maps.narrow(0, 1, 2).isnan().all().item<bool>()) << "a failed image has no map";
+    EXPECT_TRUE(torch::isfinite(refined.snapshots[0][1]).all().item<bool>()) << "before it failed it had one";
+    EXPECT_TRUE(refined.snapshots[1][1].isnan().all().item<bool>());
+    for (const int64_t b : {0, 3}) {
+      const auto alone =
+          refined_maps(target, explainer, pixels.narrow(0, b, 1), classes.narrow(0, b, 1), options, {});
+      EXPECT_TRUE(torch::equal(alone.maps[0], refined.maps[b]));
+      EXPECT_TRUE(torch::equal(alone.snapshots[1][0], refined.snapshots[1][b]));
+    }
+  }
+  set_threads(0);
+  options.steps = 0;
+  options.snapshots.clear();
+  const auto plain = refined_maps(target, explainer, pixels, classes, options, {});
+  EXPECT_EQ(plain.failed[1], "");
+  EXPECT_NE(plain.failed[2], "");
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 
 #include "aha/base/error.h"
 #include "aha/base/parallel.h"
-#include "aha/objective/one_thread_each.h"
+#include "aha/tensor/one_thread_each.h"
 
 namespace aha {
 namespace {
@@ -18,6 +18,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+bool all_finite(const Tensor& values) {
+  return torch::isfinite(values).all().item<bool>();
 }
 
 // One image with everything that changes while it is refined.
@@ -29,7 +33,9 @@ struct OneImage {
   const Context& context;
   int steps_done = 0;
   double last_loss = std::nan("");
+  std::string failed = {};             // why it ended early
   std::vector<Tensor> snapshots = {};  // one of options.snapshots each
+  std::vector<double> snapshot_loss = {};
 
   Tensor refined() {
     const Features features = explainer.features(images.pixels, images.classes);
@@ -38,9 +44,11 @@ struct OneImage {
     torch::optim::AdamW optimizer(head->parameters(),
                                   torch::optim::AdamWOptions(options.lr).weight_decay(options.weight_decay));
     snapshots.resize(options.snapshots.size());
+    snapshot_loss.resize(options.snapshots.size());
     const auto take_snapshots = [&] {
       for (size_t i = 0; i < snapshots.size(); ++i)
-        if (options.snapshots[i] == steps_done) snapshots[i] = final_map(*head, features);
+        if (options.snapshots[i] == steps_done)
+          snapshots[i] = final_map(*head, features), snapshot_loss[i] = last_loss;
     };
     take_snapshots();
     const auto start = Clock::now();
@@ -50,11 +58,19 @@ struct OneImage {
       const double before_ms = ms_since(start);
       if (options.budget_ms > 0 && before_ms + slowest_ms > options.budget_ms) break;
       step(*head, features, optimizer);
+      if (!failed.empty()) break;
       ++steps_done;
       take_snapshots();
       slowest_ms = std::max(slowest_ms, ms_since(start) - before_ms);
     }
-    return final_map(*head, features);
+    const Tensor map = final_map(*head, features);
+    if (failed.empty() && !all_finite(map))
+      failed = fmt::format("the map is not finite after {} refinement steps", steps_done);
+    if (failed.empty()) return map;
+    const Tensor nothing = torch::full_like(map, std::nan(""));
+    for (auto& snapshot : snapshots)
+      if (!snapshot.defined() || !all_finite(snapshot)) snapshot = nothing;
+    return nothing;
   }
 
   Tensor final_map(DecoderImpl& head, const Features& features) {
@@ -70,6 +86,11 @@ struct OneImage {
   void step(DecoderImpl& head, const Features& features, torch::optim::AdamW& optimizer) {
     optimizer.zero_grad();
     const Tensor map = map_of(head, features);
+    if (!all_finite(map)) {
+      failed =
+          fmt::format("the map is not finite after {} refinement steps at lr {:g}", steps_done, options.lr);
+      return;
+    }
     Tensor loss;
     for (int g = 0; g < options.grids; ++g) {
       const StepPlace place{context.seed, steps_done, g, 0, 1.0};
@@ -79,9 +100,11 @@ struct OneImage {
     }
     loss = loss / options.grids;
     last_loss = loss.item<double>();
-    if (!std::isfinite(last_loss))
-      throw work_error("refinement: the loss is not finite at step {}; a smaller lr than {} may help",
-                       steps_done, options.lr);
+    if (!std::isfinite(last_loss)) {
+      failed =
+          fmt::format("the loss of refinement is not finite at step {}, lr {:g}", steps_done, options.lr);
+      return;
+    }
     loss.backward();
     torch::nn::utils::clip_grad_norm_(head.parameters(), options.clip);
     optimizer.step();
@@ -142,27 +165,37 @@ Refined refined_maps(Classifier& target, Explainer& explainer, const Tensor& pix
     if (steps < 0 || steps >= options.steps)
       throw input_error("refinement: expected snapshots after 0..{} steps, found {}", options.steps - 1,
                         steps);
+  const auto images = static_cast<size_t>(B);
   Refined result{{},
-                 std::vector<int>(static_cast<size_t>(B)),
-                 std::vector<double>(static_cast<size_t>(B), std::nan("")),
+                 std::vector<int>(images),
+                 std::vector<double>(images, std::nan("")),
+                 std::vector<std::string>(images),
+                 {},
                  {}};
+  result.snapshot_loss.assign(options.snapshots.size(), result.loss);
   if (options.steps == 0 && pixels.is_cpu() && B > 0) {
     result.maps = unrefined_maps(explainer, pixels, classes);
+    for (int64_t b = 0; b < B; ++b)
+      if (!all_finite(result.maps[b])) {
+        result.maps[b].fill_(std::nan(""));
+        result.failed[b] = "the explainer's map is not finite";
+      }
     return result;
   }
-  std::vector<Tensor> maps(static_cast<size_t>(B));
-  std::vector<std::vector<Tensor>> snapshots(options.snapshots.size(),
-                                             std::vector<Tensor>(static_cast<size_t>(B)));
+  std::vector<Tensor> maps(images);
+  std::vector<std::vector<Tensor>> snapshots(options.snapshots.size(), std::vector<Tensor>(images));
   const auto one = [&](int64_t b) {
     OneImage image{target, explainer, {pixels.narrow(0, b, 1), classes.narrow(0, b, 1)}, options, context};
     maps[b] = image.refined().detach();
     result.steps[b] = image.steps_done;
     result.loss[b] = image.last_loss;
+    result.failed[b] = image.failed;
     for (size_t i = 0; i < snapshots.size(); ++i) {
       if (!image.snapshots[i].defined())
         throw work_error("refinement: the budget ended before step {}, whose map is wanted",
                          options.snapshots[i]);
       snapshots[i][b] = image.snapshots[i];
+      result.snapshot_loss[i][b] = image.snapshot_loss[i];
     }
   };
   // Enough images to keep every thread busy: side by side. Fewer: one after the other, the perturbed images

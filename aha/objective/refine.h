@@ -8,15 +8,15 @@
 // grids * references * 2 S forwards and backwards of the target.
 #pragma once
 
-#include "aha/models/explainer.h"
-#include "aha/objective/step.h"
+#include "aha/explainer/explainer.h"
+#include "aha/objective/objective_step.h"
 
 namespace aha {
 
 struct RefineOptions {
   int steps = 3;     // T; 0 = the explainer's own map
-  double lr = 1e-3;  // of AdamW. The best value depends on the decoder's size (1e-4 for 16 M parameters, 3e-3
-                     // for 0.1 M) and is in the explainer's card
+  double lr = 1e-4;  // of AdamW, the paper's. The best value depends on the decoder's size (1e-4 for 16 M
+                     // parameters, 3e-3 for 0.1 M) and is in the explainer's card
   double weight_decay = 1e-3;
   double clip = 1;  // longest gradient
   int grids = 1;    // region grids per step
@@ -26,12 +26,16 @@ struct RefineOptions {
   ObjectiveOptions objective;  // tau_final is the temperature; noise is not used
 };
 
+// An image whose loss or map stops being finite fails alone: the others are refined as if it were not there.
 struct Refined {
-  Tensor maps;               // (B, H, W)
-  std::vector<int> steps;    // done for each image: fewer than asked for where the budget ended
-  std::vector<double> loss;  // of each image's last step; NaN where none was done
-  std::vector<Tensor>
-      snapshots;  // one of options.snapshots each, (B, H, W): what T = that many steps gives, bit for bit
+  Tensor maps;  // (B, H, W); NaN everywhere for an image that failed
+  std::vector<int>
+      steps;  // done for each image: fewer than asked for where the budget ended or the image failed
+  std::vector<double> loss;         // of each image's last step; NaN where none was done
+  std::vector<std::string> failed;  // why an image failed; empty = it did not
+  std::vector<Tensor> snapshots;  // one of options.snapshots each, (B, H, W): what T = that many steps gives,
+                                  // bit for bit; NaN from the step on at which an image failed
+  std::vector<std::vector<double>> snapshot_loss;  // [snapshot][image]: of the last step before it
 };
 
 Refined refined_maps(Classifier& target, Explainer& explainer, const Tensor& pixels, const Tensor& classes,

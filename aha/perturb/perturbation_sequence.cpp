@@ -1,6 +1,6 @@
 #include "aha/perturb/perturbation_sequence.h"
 
-#include <cmath>
+#include <span>
 
 #include "aha/base/error.h"
 
@@ -18,21 +18,9 @@ void check_steps(int64_t first, int64_t count, int64_t steps) {
                       first + count);
 }
 
-}  // namespace
-
-std::vector<int64_t> removed_counts(int64_t N, std::span<const double> fractions) {
-  std::vector<int64_t> counts;
-  for (double fraction : fractions) {
-    if (!(fraction >= 0 && fraction <= 1))
-      throw input_error("perturbation sequence: expected fractions in [0, 1], found {}", fraction);
-    counts.push_back(static_cast<int64_t>(std::floor(fraction * static_cast<double>(N) + 1e-9)));
-  }
-  return counts;
-}
-
+// order (B, N) most important first -> keep (B, S, N), 1 = visible: counts[s] elements removed.
 Tensor keep_from_order(const Tensor& order, std::span<const int64_t> counts, Removal removal,
                        const at::TensorOptions& options) {
-  check_shape(order, {-1, -1}, "order");
   const int64_t B = order.size(0), N = order.size(1), S = static_cast<int64_t>(counts.size());
   Tensor keep = torch::ones({B, S, N}, options);
   for (int64_t s = 0; s < S; ++s) {
@@ -43,6 +31,8 @@ Tensor keep_from_order(const Tensor& order, std::span<const int64_t> counts, Rem
   }
   return keep;
 }
+
+}  // namespace
 
 HardSequence::HardSequence(const Tensor& pixels, const Tensor& reference, const Tensor& order,
                            std::vector<int64_t> counts, Removal removal)
@@ -58,24 +48,6 @@ Tensor HardSequence::images(int64_t first, int64_t count) const {
       keep_from_order(order_, counts, removal_, pixels_.options().dtype(torch::kBool).requires_grad(false))
           .view({pixels_.size(0), count, 1, pixels_.size(2), pixels_.size(3)});
   return torch::where(keep, pixels_.unsqueeze(1), reference_.unsqueeze(1));
-}
-
-SoftSequence::SoftSequence(const Tensor& pixels, const Tensor& reference, const Tensor& masks)
-    : pixels_(pixels), reference_(reference), masks_(masks) {
-  check_images(pixels, reference);
-  check_shape(masks, {pixels.size(0), -1, pixels.size(2), pixels.size(3)}, "masks");
-}
-
-Tensor SoftSequence::deletion(int64_t first, int64_t count) const {
-  check_steps(first, count, steps());
-  const Tensor mask = masks_.narrow(1, first, count).unsqueeze(2);  // (B, count, 1, H, W)
-  return pixels_.unsqueeze(1) * (1 - mask) + reference_.unsqueeze(1) * mask;
-}
-
-Tensor SoftSequence::insertion(int64_t first, int64_t count) const {
-  check_steps(first, count, steps());
-  const Tensor mask = masks_.narrow(1, first, count).unsqueeze(2);
-  return pixels_.unsqueeze(1) * mask + reference_.unsqueeze(1) * (1 - mask);
 }
 
 }  // namespace aha

@@ -1,14 +1,12 @@
-// The sequences of perturbed images that deletion and insertion are measured and learned on.
+// Perturbation sequences: the images that deletion and insertion are measured on.
 //
-// A hard sequence takes an order and removes whole elements: the k most important (deletion) or the k least
-// important (insertion at N - k, the same image seen from the other end). A soft sequence blends with masks m
-// in [0, 1]: deletion I (1 - m) + I0 m, insertion I m + I0 (1 - m), differentiable in m.
-//
-// Both make their images when asked, a few steps at a time, so that memory is bounded by the caller: 32
-// images of 224 px are 19 MB, a whole sequence of 224 steps times a batch would be gigabytes.
+// An order decides which elements go: the k most important (deletion) or the k least important (insertion at
+// N - k, the same image seen from the other end). Images are made when asked for, a few steps at a time, so
+// that memory is bounded by the caller: 32 images of 224 px are 19 MB, a whole sequence of 224 steps times a
+// batch would be gigabytes. Soft masks, which training differentiates, never become images here:
+// objective/sequence_probabilities.h.
 #pragma once
 
-#include <span>
 #include <vector>
 
 #include "aha/tensor/tensor.h"
@@ -19,15 +17,6 @@ enum class Removal {
   kTop,     // the most important first: deletion
   kBottom,  // the least important first: insertion, read backwards
 };
-
-// floor(p * N) for each fraction p in [0, 1]; a product that misses an integer by rounding (0.29 * 100)
-// counts as that integer.
-std::vector<int64_t> removed_counts(int64_t N, std::span<const double> fractions);
-
-// order (B, N) most important first -> keep (B, S, N), 1 = visible, of the type of `options`: counts[s]
-// elements removed.
-Tensor keep_from_order(const Tensor& order, std::span<const int64_t> counts, Removal removal,
-                       const at::TensorOptions& options);
 
 class HardSequence {
  public:
@@ -42,19 +31,6 @@ class HardSequence {
   Tensor pixels_, reference_, order_;
   std::vector<int64_t> counts_;
   Removal removal_;
-};
-
-class SoftSequence {
- public:
-  // pixels, reference (B, 3, H, W); masks (B, S, H, W), 1 = among the top k
-  SoftSequence(const Tensor& pixels, const Tensor& reference, const Tensor& masks);
-
-  int64_t steps() const { return masks_.size(1); }
-  Tensor deletion(int64_t first, int64_t count) const;   // (B, count, 3, H, W)
-  Tensor insertion(int64_t first, int64_t count) const;  // (B, count, 3, H, W)
-
- private:
-  Tensor pixels_, reference_, masks_;
 };
 
 }  // namespace aha

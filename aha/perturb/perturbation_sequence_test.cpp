@@ -3,20 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "aha/base/error.h"
-#include "aha/testing/gradient.h"
 
 namespace aha {
 namespace {
 
-const std::vector<double> kTenths = {0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9};
-
-TEST(Sequence, CountsAreFloored) {
-  EXPECT_EQ(removed_counts(50176, kTenths),
-            (std::vector<int64_t>{0, 5017, 10035, 15052, 20070, 25088, 30105, 35123, 40140, 45158}));
-  EXPECT_EQ(removed_counts(16, kTenths), (std::vector<int64_t>{0, 1, 3, 4, 6, 8, 9, 11, 12, 14}));
-  const std::vector<double> awkward = {0.29, 1.0};
-  EXPECT_EQ(removed_counts(100, awkward), (std::vector<int64_t>{29, 100}));
-}
+const std::vector<int64_t> kTenths = {0, 1, 3, 4, 6, 8, 9, 11, 12, 14};  // of 16 pixels, rounded down
 
 // A toy with a known answer: I = 1, I0 = 0, f(I) = sum w I with w = (1..16) / 136.
 TEST(Sequence, RemovingTopAndBottomGivesTheCurvesKnownOnPaper) {
@@ -25,7 +16,7 @@ TEST(Sequence, RemovingTopAndBottomGivesTheCurvesKnownOnPaper) {
   const Tensor pixels = torch::ones({1, 3, 4, 4}, torch::kFloat64), reference = torch::zeros_like(pixels);
   const Tensor weight = torch::arange(1, 17, torch::kFloat64).view({4, 4}) / 136;
   const auto curve = [&](Removal removal) {
-    const HardSequence sequence(pixels, reference, order, removed_counts(16, kTenths), removal);
+    const HardSequence sequence(pixels, reference, order, kTenths, removal);
     const Tensor f = (sequence.images(0, sequence.steps()).select(2, 0) * weight).sum({2, 3})[0].contiguous();
     return std::vector<double>(f.data_ptr<double>(), f.data_ptr<double>() + f.numel());
   };
@@ -52,40 +43,12 @@ TEST(Sequence, HardImagesHoldThePixelOrTheReferenceExactly) {
   EXPECT_TRUE(torch::equal(sequence.images(1, 1), images.narrow(1, 1, 1)));
 }
 
-TEST(Sequence, SoftMasksOfZeroAndOneGiveTheHardSequence) {
-  torch::manual_seed(2);
-  const Tensor pixels = torch::rand({2, 3, 4, 4}), reference = torch::rand({2, 3, 4, 4}),
-               order = torch::rand({2, 16}).argsort(/*stable=*/true, 1);
-  const std::vector<int64_t> counts = {0, 3, 16};
-  const Tensor top = 1 - keep_from_order(order, counts, Removal::kTop, pixels.options()).view({2, 3, 4, 4});
-  const SoftSequence soft(pixels, reference, top);
-  EXPECT_TRUE(torch::equal(soft.deletion(0, 3),
-                           HardSequence(pixels, reference, order, counts, Removal::kTop).images(0, 3)));
-  // Keeping the top k is removing the bottom N - k.
-  EXPECT_TRUE(
-      torch::equal(soft.insertion(0, 3),
-                   HardSequence(pixels, reference, order, {16, 13, 0}, Removal::kBottom).images(0, 3)));
-}
-
-TEST(Sequence, SoftImagesAreDifferentiableInTheMasks) {
-  torch::manual_seed(3);
-  const auto pixels = torch::rand({1, 3, 3, 3}, torch::kFloat64),
-             reference = torch::rand({1, 3, 3, 3}, torch::kFloat64);
-  const auto loss = [&](const Tensor& masks) {
-    const SoftSequence sequence(pixels, reference, masks);
-    return sequence.deletion(0, 2).pow(3).sum() - sequence.insertion(1, 1).pow(2).sum();
-  };
-  EXPECT_LT(checks::gradient_error(loss, torch::rand({1, 2, 3, 3}, torch::kFloat64)), 1e-6);
-}
-
 TEST(Sequence, RefusesWhatDoesNotFit) {
   const Tensor pixels = torch::rand({1, 3, 4, 4}), order = torch::arange(16).view({1, 16});
   EXPECT_THROW(HardSequence(pixels, pixels, order.narrow(1, 0, 9), {1}, Removal::kTop), Error);
   EXPECT_THROW(HardSequence(pixels, pixels, order, {17}, Removal::kTop).images(0, 1), Error);
   EXPECT_THROW(HardSequence(pixels, pixels, order, {1}, Removal::kTop).images(0, 2), Error);
-  EXPECT_THROW(SoftSequence(pixels, pixels, torch::rand({1, 2, 4, 5})), Error);
-  const std::vector<double> fractions = {1.5};
-  EXPECT_THROW(removed_counts(10, fractions), Error);
+  EXPECT_THROW(HardSequence(pixels, torch::rand({1, 3, 4, 5}), order, {1}, Removal::kTop), Error);
 }
 
 }  // namespace

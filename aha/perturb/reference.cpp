@@ -44,9 +44,9 @@ Tensor blurred(const Tensor& pixels, const std::vector<double>& weights, Border 
 }
 
 Tensor color_of(const ReferenceOptions& options, const Tensor& pixels) {
-  if (options.color.size() != 3)
-    throw input_error("color: expected 3 numbers, found {}", options.color.size());
-  return torch::tensor(options.color, torch::kFloat64).to(pixels.options()).view({1, 3, 1, 1});
+  if (options.mean_color.size() != 3)
+    throw input_error("mean-color: expected 3 numbers, found {}", options.mean_color.size());
+  return torch::tensor(options.mean_color, torch::kFloat64).to(pixels.options()).view({1, 3, 1, 1});
 }
 
 void check_kernel(int taps, double sigma) {
@@ -63,8 +63,22 @@ ReferenceKind reference_from_name(const std::string& name) {
   throw unknown_name_error("reference", name, kNames);
 }
 
-std::string name_of(ReferenceKind kind) {
-  return kNames[static_cast<size_t>(kind)];
+Fields fields(ReferenceOptions& o) {
+  return Fields()
+      .add("mean-color", o.mean_color,
+           "red, green and blue of the mean reference, 0..1; empty = the target's")
+      .range(0, 1)
+      .add("blur", o.blur, "kind of blur")
+      .choices({"gaussian", "rise"})
+      .add("blur-sigma", o.sigma_px, "width of the blur in pixels; 0 = by image size")
+      .range(0, 10000)
+      .add("blur-kernel", o.kernel_px, "taps of the blur in pixels, odd; 0 = by sigma")
+      .range(0, 20001);
+}
+
+ReferenceOptions with_mean_color(ReferenceOptions options, const std::array<double, 3>& of_target) {
+  if (options.mean_color.empty()) options.mean_color.assign(of_target.begin(), of_target.end());
+  return options;
 }
 
 Tensor reference_image(const Tensor& pixels, ReferenceKind kind, const ReferenceOptions& options) {
@@ -86,6 +100,37 @@ Tensor reference_image(const Tensor& pixels, ReferenceKind kind, const Reference
   const int taps =
       options.kernel_px > 0 ? options.kernel_px : 2 * static_cast<int>(std::lround(2 * sigma)) + 1;
   return blurred(pixels, gaussian_weights(taps, sigma), Border::kReflect);
+}
+
+Tensor reference_images(const Tensor& pixels, std::span<const std::string> kinds,
+                        const ReferenceOptions& options) {
+  const torch::NoGradGuard no_grad;
+  std::vector<Tensor> out;
+  for (size_t b = 0; b < kinds.size(); ++b)
+    out.push_back(reference_image(pixels.narrow(0, static_cast<int64_t>(b), 1), reference_from_name(kinds[b]),
+                                  options));
+  return torch::cat(out);
+}
+
+std::vector<Tensor> all_references(const Tensor& pixels, const ReferenceOptions& options,
+                                   std::vector<std::string> names) {
+  std::vector<Tensor> out;
+  for (const auto& name : names.empty() ? kNames : names)
+    out.push_back(reference_images(pixels, std::vector(static_cast<size_t>(pixels.size(0)), name), options));
+  return out;
+}
+
+nlohmann::json json_from_references(const ReferenceOptions& options, std::vector<std::string> names) {
+  ReferenceOptions copy = options;
+  nlohmann::json blur = json_from_fields(fields(copy)), out = nlohmann::json::object();
+  blur.erase("mean-color");
+  blur["rule"] =
+      "gaussian, borders reflected; sigma 0 = 25/224 of the shorter side, kernel 0 = 4 sigma + 1 taps";
+  for (const auto& name : names.empty() ? kNames : names)
+    out[name] = name == "black"  ? nlohmann::json{0, 0, 0}
+                : name == "mean" ? nlohmann::json(options.mean_color)
+                                 : blur;
+  return out;
 }
 
 std::vector<double> gaussian_weights(int taps, double sigma) {

@@ -1,15 +1,22 @@
 // Reference images: what a removed pixel becomes. In pixel space, [0, 1].
 //
 //   black  pixel 0
-//   mean   one color, by default the mean of ImageNet; give a data set's own where it has another
-//   blur   the image under a Gaussian, strong enough that a classifier no longer recognizes it
+//   mean   one color: the mean color of the images that the target was trained on
+//   (ClassifierInfo::mean_color) blur   the image under a Gaussian, strong enough that a classifier no longer
+//   recognizes it
 //
 // The paper does not state its blur. `gaussian` is a plain normalized Gaussian with reflected borders; its
 // width follows the image: sigma = 25/224 of the shorter side, 4 sigma + 1 taps (25 and 101 at 224 px, 3.6
 // and 15 at 32 px). `rise` is the public RISE code's: 11 taps of the peculiar kernel below, zero padding of
 // the *normalized* image, that is padding with the mean color.
+//
+// Scores, training, refinement and the methods that hide pixels all take their references from here, with the
+// same settings.
 #pragma once
 
+#include <array>
+#include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,29 +27,31 @@ namespace aha {
 
 enum class ReferenceKind { kBlack, kMean, kBlur };
 ReferenceKind reference_from_name(const std::string& name);
-std::string name_of(ReferenceKind kind);
 
 struct ReferenceOptions {
-  std::vector<double> color = {0.485, 0.456, 0.406};  // of `mean`, and of the padding of rise's blur
-  std::string blur = "gaussian";                      // gaussian, rise
-  double sigma_px = 0;                                // 0 = 25/224 of the shorter side (rise: 5)
-  int kernel_px = 0;                                  // taps, odd; 0 = 4 sigma + 1 (rise: 11)
+  std::vector<double> mean_color;  // of `mean`, and of the padding of rise's blur; empty = the target's
+  std::string blur = "gaussian";   // gaussian, rise
+  double sigma_px = 0;             // 0 = 25/224 of the shorter side (rise: 5)
+  int kernel_px = 0;               // taps, odd; 0 = 4 sigma + 1 (rise: 11)
 };
+Fields fields(ReferenceOptions& options);
 
-inline Fields fields(ReferenceOptions& o) {
-  return Fields()
-      .add("color", o.color, "red, green and blue of the mean reference, 0..1")
-      .range(0, 1)
-      .add("blur", o.blur, "kind of blur")
-      .choices({"gaussian", "rise"})
-      .add("blur-sigma", o.sigma_px, "width of the blur in pixels; 0 = by image size")
-      .range(0, 10000)
-      .add("blur-kernel", o.kernel_px, "taps of the blur in pixels, odd; 0 = by sigma")
-      .range(0, 20001);
-}
+// The same options; where they name no mean color, it is the target's.
+ReferenceOptions with_mean_color(ReferenceOptions options, const std::array<double, 3>& of_target);
 
 // pixels (B, 3, H, W) in [0, 1] -> the same shape. Differentiable where it depends on the pixels.
-Tensor reference_image(const Tensor& pixels, ReferenceKind kind, const ReferenceOptions& options = {});
+Tensor reference_image(const Tensor& pixels, ReferenceKind kind, const ReferenceOptions& options);
+
+// One reference for each image, kinds[b] by name; (B, 3, H, W), without history.
+Tensor reference_images(const Tensor& pixels, std::span<const std::string> kinds,
+                        const ReferenceOptions& options);
+
+// The references named, each of all images: black, mean and blur where none is named.
+std::vector<Tensor> all_references(const Tensor& pixels, const ReferenceOptions& options,
+                                   std::vector<std::string> names = {});
+
+// What a result says of its references: exact values in pixel space.
+nlohmann::json json_from_references(const ReferenceOptions& options, std::vector<std::string> names = {});
 
 // exp(-d^2 / 2 sigma^2), normalized.
 std::vector<double> gaussian_weights(int taps, double sigma);

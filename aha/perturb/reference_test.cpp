@@ -49,7 +49,8 @@ TEST(Blur, RisePadsTheNormalizedImageWithZeros) {
   const Tensor pixels = torch::rand({1, 3, 16, 16}, torch::kFloat64);
   ReferenceOptions options;
   options.blur = "rise";
-  const Tensor mean = torch::tensor(options.color, torch::kFloat64).view({1, 3, 1, 1});
+  options.mean_color = {0.485, 0.456, 0.406};
+  const Tensor mean = torch::tensor(options.mean_color, torch::kFloat64).view({1, 3, 1, 1});
   const Tensor std = torch::tensor({0.229, 0.224, 0.225}, torch::kFloat64).view({1, 3, 1, 1});
   const Tensor line = torch::tensor(reflected_impulse_weights(11, 5), torch::kFloat64);
   const Tensor kernel = line.unsqueeze(1).mul(line).expand({3, 1, 11, 11}).contiguous();
@@ -73,19 +74,43 @@ TEST(Blur, FollowsTheSizeOfTheImage) {
   ReferenceOptions stated;
   stated.sigma_px = 25;
   stated.kernel_px = 101;
-  EXPECT_TRUE(torch::equal(reference_image(pixels, ReferenceKind::kBlur),
+  EXPECT_TRUE(torch::equal(reference_image(pixels, ReferenceKind::kBlur, {}),
                            reference_image(pixels, ReferenceKind::kBlur, stated)));
 }
 
 TEST(Reference, BlackAndMeanAreColors) {
   const Tensor pixels = torch::rand({2, 3, 4, 4});
-  EXPECT_EQ(reference_image(pixels, ReferenceKind::kBlack).abs().max().item<float>(), 0);
-  const Tensor mean = reference_image(pixels, ReferenceKind::kMean);
+  EXPECT_EQ(reference_image(pixels, ReferenceKind::kBlack, {}).abs().max().item<float>(), 0);
+  const ReferenceOptions cifar = with_mean_color({}, {0.4914, 0.4822, 0.4465});
+  const Tensor mean = reference_image(pixels, ReferenceKind::kMean, cifar);
   EXPECT_EQ(mean.sizes(), pixels.sizes());
-  EXPECT_EQ(mean[1][2][3][3].item<float>(), 0.406f);
-  ReferenceOptions cifar;
-  cifar.color = {0.4914, 0.4822, 0.4465};
-  EXPECT_EQ(reference_image(pixels, ReferenceKind::kMean, cifar)[0][1][0][0].item<float>(), 0.4822f);
+  EXPECT_EQ(mean[1][2][3][3].item<float>(), 0.4465f);
+}
+
+TEST(Reference, NobodyGuessesTheMeanColor) {
+  const Tensor pixels = torch::rand({1, 3, 4, 4});
+  EXPECT_THROW(reference_image(pixels, ReferenceKind::kMean, {}), Error);
+  ReferenceOptions chosen;
+  chosen.mean_color = {0.1, 0.2, 0.3};
+  EXPECT_EQ(with_mean_color(chosen, {0.4, 0.5, 0.6}).mean_color, chosen.mean_color)
+      << "what the user says wins over the target";
+}
+
+TEST(Reference, OneForEachImageOrAllForAll) {
+  const Tensor pixels = torch::rand({3, 3, 8, 8});
+  const ReferenceOptions options = with_mean_color({}, {0.4914, 0.4822, 0.4465});
+  const std::vector<std::string> kinds = {"mean", "blur", "black"};
+  const Tensor each = reference_images(pixels, kinds, options);
+  const auto all = all_references(pixels, options);  // black, mean, blur
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_TRUE(torch::equal(each[0], all[1][0]));
+  EXPECT_TRUE(torch::equal(each[1], all[2][1]));
+  EXPECT_TRUE(torch::equal(each[2], all[0][2]));
+  EXPECT_EQ(all_references(pixels, options, {"blur"}).size(), 1u);
+  const auto json = json_from_references(options, kinds);
+  EXPECT_EQ(json["mean"], (std::vector<double>{0.4914, 0.4822, 0.4465}));
+  EXPECT_EQ(json["black"], (std::vector<int>{0, 0, 0}));
+  EXPECT_TRUE(json["blur"].contains("rule"));
 }
 
 TEST(Reference, RefusesWhatItDoesNotKnow) {
@@ -96,10 +121,10 @@ TEST(Reference, RefusesWhatItDoesNotKnow) {
   options.blur = "gaussian";
   options.kernel_px = 4;
   EXPECT_THROW(reference_image(pixels, ReferenceKind::kBlur, options), Error);
-  options.color = {0.5};
+  options.mean_color = {0.5};
   EXPECT_THROW(reference_image(pixels, ReferenceKind::kMean, options), Error);
   EXPECT_THROW(reference_from_name("noise"), Error);
-  EXPECT_THROW(reference_image(pixels[0], ReferenceKind::kBlack), Error);
+  EXPECT_THROW(reference_image(pixels[0], ReferenceKind::kBlack, {}), Error);
 }
 
 }  // namespace

@@ -52,10 +52,6 @@ TieRule tie_rule_from_name(const std::string& name) {
   throw unknown_name_error("tie rule", name, kNames);
 }
 
-std::string name_of(TieRule rule) {
-  return kNames[static_cast<size_t>(rule)];
-}
-
 HardOrder hard_order(const Tensor& map, TieRule rule, uint64_t seed, uint64_t first_image) {
   if (map.dim() != 2 && map.dim() != 3)
     throw input_error("map: expected shape [B, N] or [B, H, W], found {}",
@@ -83,12 +79,6 @@ HardOrder hard_order(const Tensor& map, TieRule rule, uint64_t seed, uint64_t fi
     }
   });
   return result;
-}
-
-Tensor ranks_from_order(const Tensor& order) {
-  check_shape(order, {-1, -1}, "order");
-  const Tensor ranks = torch::arange(order.size(1), order.options()).expand_as(order);
-  return torch::empty_like(order).scatter_(1, order, ranks);
 }
 
 }  // namespace aha

@@ -17,7 +17,6 @@ enum class TieRule {
   kJitter,   // min-max scaled map + 1e-4 * N(0, 1), as ROAD does; seeded per image
 };
 TieRule tie_rule_from_name(const std::string& name);  // index, reverse, jitter
-std::string name_of(TieRule rule);
 
 struct HardOrder {
   Tensor order;     // (B, N) int64: order[b][0] is the most important element of image b
@@ -27,8 +26,5 @@ struct HardOrder {
 // map (B, N) or (B, H, W), finite. Image b jitters with the stream first_image + b of the seed.
 HardOrder hard_order(const Tensor& map, TieRule rule = TieRule::kIndex, uint64_t seed = 0,
                      uint64_t first_image = 0);
-
-// rank[b][order[b][r]] = r
-Tensor ranks_from_order(const Tensor& order);
 
 }  // namespace aha

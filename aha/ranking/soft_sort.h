@@ -4,20 +4,19 @@
 //   P = Sinkhorn((L + noise * Gumbel) / tau)
 //   mask_i(k) = sum_{j <= k} P_ij
 //
-// Scores and positions are centerd first: the doubly stochastic limit does not depend on the level of the
+// Scores and positions are centered first: the doubly stochastic limit does not depend on the level of the
 // scores, and 30 iterations get nearer to it. After the last iteration rows are normalized once more, so that
 // every mask lies in [0, 1]. The range of the scores over tau is the sharpness of the masks.
 //
-// The fused kernel (kernels/sinkhorn.h) computes in float32, one image a thread, and never holds the plan;
-// the gradient is that of the unrolled iteration. soft_top_k_ref does the same with torch operations, in the
-// type of its input, and is what the kernel is tested against.
+// The fused kernel (kernels/sinkhorn/sinkhorn.h) computes in float32, one image a thread, and never holds the
+// plan; the gradient is that of the unrolled iteration. soft_top_k_ref does the same with torch operations,
+// in the type of its input, and is what the kernel is tested against.
 #pragma once
 
 #include <span>
 #include <string>
 #include <vector>
 
-#include "aha/base/options.h"
 #include "aha/base/rng.h"
 #include "aha/tensor/tensor.h"
 
@@ -30,18 +29,6 @@ struct SoftSortOptions {
   // dense, low-rank (no noise and moderate range / tau only), reference, or auto: the fastest that is exact
   std::string path = "auto";
 };
-
-inline Fields fields(SoftSortOptions& o) {
-  return Fields()
-      .add("tau", o.tau, "temperature of the soft order")
-      .range(1e-6, 1e6)
-      .add("iterations", o.iterations, "Sinkhorn iterations")
-      .range(1, 10000)
-      .add("noise", o.noise, "scale of the Gumbel noise; 0 = none")
-      .range(0, 1e6)
-      .add("path", o.path, "how Sinkhorn is computed")
-      .choices({"auto", "dense", "low-rank", "reference"});
-}
 
 // Which noise: image b of the batch draws from the stream (step, first_image + b) of the context's seed,
 // whatever the number of threads.

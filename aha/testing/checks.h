@@ -13,8 +13,8 @@
 
 namespace aha::checks {
 
-// The message of the error that the call throws; the error has to end a program with this exit code (2: wrong
-// input, 1: failed work).
+// The message of the error that the call must throw; the error has to end a program with this exit code (2:
+// wrong input, 1: failed work).
 inline std::string message_of(const std::function<void()>& call, int exit_code = 2) {
   try {
     call();
@@ -22,7 +22,8 @@ inline std::string message_of(const std::function<void()>& call, int exit_code =
     EXPECT_EQ(error.exit_code(), exit_code) << error.what();
     return error.what();
   }
-  return "nothing was thrown";
+  ADD_FAILURE() << "nothing was thrown";
+  return "";
 }
 
 // A path under the test's temporary folder where nothing is.

@@ -5,7 +5,7 @@
 
 #include "aha/base/rng.h"
 #include "aha/data/dataset.h"
-#include "aha/models/classifier.h"
+#include "aha/networks/classifier.h"
 
 namespace aha::checks {
 

@@ -8,12 +8,10 @@
 
 #include "aha/base/error.h"
 #include "aha/base/files.h"
-#include "aha/base/log.h"
-#include "aha/base/parallel.h"
 #include "aha/base/rng.h"
 #include "aha/data/dataset.h"
-#include "aha/models/catalog.h"
-#include "aha/nn/state.h"
+#include "aha/networks/catalog.h"
+#include "aha/nn/module_state.h"
 
 namespace aha {
 namespace {
@@ -21,69 +19,31 @@ namespace {
 constexpr int64_t kOwnBatch = 128, kCheckBatch = 250;
 constexpr std::array<double, 3> kCifarMean = {0.4914, 0.4822, 0.4465}, kCifarStd = {0.2470, 0.2435, 0.2616};
 
-// A network that is being trained, whatever its architecture.
-class Student {
- public:
-  Student(const std::string& arch, const std::string& changes, int classes) {
-    config_ = architecture_named(arch).config;
-    std::visit(
-        [&](auto& config) {
-          set_all_from_spec(fields(config), changes, "--network");
-          config.classes = classes;
-          image_size_ = config.image_size;
-        },
-        config_);
-    if (const auto* vit = std::get_if<VitConfig>(&config_))
-      network_ = Vit(*vit);
-    else
-      network_ = ConvNext(std::get<ConvNextConfig>(config_));
-  }
+// A network to be trained: its architecture's sizes with the changes that the user gave.
+std::shared_ptr<Network> fresh_network(const FitOptions& options, int classes, uint64_t seed) {
+  const auto& architecture = architecture_named(options.arch);
+  const auto& family = family_of(architecture);
+  auto config = family.changed(architecture.config, options.network, "--network");
+  config["classes"] = classes;
+  auto network = family.make(config, "--network");
+  network->initialize_from(seed, options.start);
+  network->set_layer_scale(options.layer_scale);
+  return network;
+}
 
-  void initialize(uint64_t seed, const FitOptions& options) {
-    const bool mimetic = options.start == "mimetic";
-    if (auto* vit = std::get_if<Vit>(&network_); vit && mimetic)
-      (*vit)->initialize_mimetic(seed);
-    else if (mimetic)
-      throw input_error("--start mimetic: expected a vision transformer, found {}", options.arch);
-    else
-      std::visit([&](auto& network) { network->initialize(seed); }, network_);
-    const torch::NoGradGuard no_grad;
-    for (auto& item : module().named_parameters())
-      if (std::holds_alternative<ConvNext>(network_) && item.key().ends_with("gamma"))
-        item.value().fill_(options.layer_scale);
-  }
-
-  // The tensors of `table` that have a place here; returns how many.
-  int64_t take(const TensorTable& table) {
-    const torch::NoGradGuard no_grad;
-    int64_t taken = 0;
-    for (auto& item : module().named_parameters())
-      if (table.has(item.key()) && table.at(item.key()).shape == item.value().sizes().vec()) {
-        item.value().copy_(float_tensor_from_view(table.at(item.key())));
-        ++taken;
-      }
-    return taken;
-  }
-
-  torch::nn::Module& module() {
-    return std::visit([](auto& network) -> torch::nn::Module& { return *network; }, network_);
-  }
-  Tensor logits(const Tensor& x) {
-    return std::visit([&](auto& network) { return network->forward(x); }, network_);
-  }
-  void save(const std::string& directory, const ModelCard& card) {
-    std::visit([&](auto& network) { save_classifier(directory, network, card); }, network_);
-  }
-  void set_precision(Precision precision) {
-    std::visit([&](auto& network) { network->set_precision(precision); }, network_);
-  }
-  int image_size() const { return image_size_; }
-
- private:
-  std::variant<VitConfig, ConvNextConfig> config_;
-  std::variant<Vit, ConvNext> network_ = Vit(nullptr);
-  int image_size_ = 0;
-};
+// Takes the tensors of `table` that have a place here; returns how many.
+int64_t take_matching(torch::nn::Module& network, const TensorTable& table) {
+  const torch::NoGradGuard no_grad;
+  int64_t taken = 0;
+  const auto take = [&](const std::string& name, Tensor& own) {
+    if (!table.has(name) || table.at(name).shape != own.sizes().vec()) return;
+    own.copy_(float_tensor_from_view(table.at(name)));
+    ++taken;
+  };
+  for (auto& item : network.named_parameters()) take(item.key(), item.value());
+  for (auto& item : network.named_buffers()) take(item.key(), item.value());
+  return taken;
+}
 
 int classes_of(const Dataset& data) {
   int classes = static_cast<int>(data.class_names().size());
@@ -114,7 +74,7 @@ InputSpec input_of(const FitOptions& options, int size) {
 
 class ClassifierTask : public TrainTask {
  public:
-  ClassifierTask(const FitOptions& options, const Dataset& data, Student& student, const InputSpec& input,
+  ClassifierTask(const FitOptions& options, const Dataset& data, Network& student, const InputSpec& input,
                  const Context& context)
       : options_(options),
         data_(data),
@@ -157,9 +117,9 @@ class ClassifierTask : public TrainTask {
   }
 
   Losses losses(const Batch& batch) override {
-    const Tensor pixels = batch.pixels.to(torch_device(context_));      // (B, 3, S, S)
-    const Tensor labels = batch.labels.to(torch_device(context_));      // (B)
-    const Tensor logits = student_.logits(normalized(pixels, input_));  // (B, C)
+    const Tensor pixels = batch.pixels.to(torch_device(context_));       // (B, 3, S, S)
+    const Tensor labels = batch.labels.to(torch_device(context_));       // (B)
+    const Tensor logits = student_.forward(normalized(pixels, input_));  // (B, C)
     namespace F = torch::nn::functional;
     const auto entropy_of = [&](const Tensor& truth) {  // (B)
       return F::cross_entropy(
@@ -200,7 +160,7 @@ class ClassifierTask : public TrainTask {
           batch, [](int64_t, const Image& image, std::span<float> out) { unchanged(image, out); }, examples,
           &data);
       const Tensor logits =
-          student_.logits(normalized(batch.pixels.to(torch_device(context_)), input_)).cpu();  // (B, C)
+          student_.forward(normalized(batch.pixels.to(torch_device(context_)), input_)).cpu();  // (B, C)
       right += (logits.argmax(1) == batch.labels).sum();
     }
     group.sum(right);
@@ -258,7 +218,7 @@ class ClassifierTask : public TrainTask {
 
   const FitOptions& options_;
   const Dataset& data_;
-  Student& student_;
+  Network& student_;
   const InputSpec input_;
   const Context& context_;
   AugmentOptions augment_;
@@ -270,15 +230,6 @@ std::vector<std::string> names_of_classes(const Dataset& data, int classes) {
   std::vector<std::string> names = data.class_names();
   for (int c = static_cast<int>(names.size()); c < classes; ++c) names.push_back(std::to_string(c));
   return names;
-}
-
-// Weights to begin with from another model directory or file.
-TensorTable weights_of(const std::string& spec, const Context& context) {
-  const auto model = load_classifier(spec, {}, context);
-  if (auto* vit = dynamic_cast<VitClassifier*>(model.get())) return table_from_state(*vit->network());
-  if (auto* convnext = dynamic_cast<ConvNextClassifier*>(model.get()))
-    return table_from_state(*convnext->network());
-  throw input_error("--init {}: expected a ViT or a ConvNeXt, found {}", spec, model->info().architecture);
 }
 
 }  // namespace
@@ -311,19 +262,23 @@ Fields fields(FitOptions& o) {
   return list;
 }
 
-FitReport fit(const FitOptions& given, WorkerGroup& group, const Context& given_context) {
-  FitOptions options = given;
+std::optional<FitReport> fit_classifier(const FitOptions& options, const Context& given_context) {
   Context context = given_context;
+  const auto group = start_or_join_workers(options.train, context);
+  if (!group) return std::nullopt;
+  const FitReport report = fit(options, *group, context);
+  return group->leader() ? std::optional(report) : std::nullopt;
+}
+
+FitReport fit(const FitOptions& given, WorkerGroup& group, const Context& context) {
+  FitOptions options = given;
   if (options.train.out.empty()) throw input_error("--out: expected the folder of the run, found nothing");
-  if (context.threads == 0 && workers_here() > 1) {
-    context.threads = std::max(1, cores_present() / workers_here());
-    start_compute(context);
-  }
   const auto data = slice(open_dataset(options.data), options.slice);
   const int classes = classes_of(*data);
-  Student student(options.arch, options.network, classes);
-  student.initialize(context.seed, options);
-  if (!options.init.empty() && student.take(weights_of(options.init, context)) == 0)
+  const auto network = fresh_network(options, classes, context.seed);
+  Network& student = *network;
+  if (!options.init.empty() &&
+      take_matching(student.module(), table_from_state(load_network(options.init).network->module())) == 0)
     throw input_error("--init {}: none of its tensors fits {}", options.init, options.arch);
   student.module().to(torch_device(context));
   student.set_precision(context.precision);
@@ -351,6 +306,7 @@ FitReport fit(const FitOptions& given, WorkerGroup& group, const Context& given_
     std::vector<int64_t> all(examples->size());
     std::iota(all.begin(), all.end(), 0);
     report.test_images = examples->size();
+    student.module().eval();
     report.test_accuracy = task.accuracy(*examples, all, group);
     figures["test_accuracy"] = report.test_accuracy;
   }
@@ -359,12 +315,13 @@ FitReport fit(const FitOptions& given, WorkerGroup& group, const Context& given_
     card.summary = fmt::format("{} on {}, {:.2f} M parameters", options.arch, without_folders(options.data),
                                static_cast<double>(report.parameters) / 1e6);
     card.input = input;
+    if (options.data.starts_with("cifar10")) card.mean_color = kCifarMean;
     card.classes = names_of_classes(*data, classes);
     card.provenance = {{"data", without_folders(options.data)},
                        {"recipe", settings.dump()},
                        {"seed", context.seed},
                        {"figures", figures}};
-    student.save(options.train.out, card);
+    save_classifier(options.train.out, student, card);
   }
   return report;
 }

@@ -7,6 +7,8 @@
 // is looked at once, at the end.
 #pragma once
 
+#include <optional>
+
 #include "aha/base/context.h"
 #include "aha/data/augment.h"
 #include "aha/data/dataset.h"
@@ -46,7 +48,12 @@ struct FitReport {
   std::string directory;
 };
 
-// Every worker calls it; the leader writes. context.batch_size is the global batch, 0 = 128.
+// Several workers: starts them and waits for them, or is one of them. Nothing is returned where another
+// process has the report.
+std::optional<FitReport> fit_classifier(const FitOptions& options, const Context& context);
+
+// The same as a member of a group: every worker calls it; the leader writes. context.batch_size is the global
+// batch, 0 = 128.
 FitReport fit(const FitOptions& options, WorkerGroup& group, const Context& context);
 
 }  // namespace aha

@@ -6,16 +6,21 @@
 #include "aha/tensor/torch.h"
 
 #include <filesystem>
+#include <sstream>
 #include <thread>
 
 #include "aha/base/error.h"
 #include "aha/base/files.h"
 #include "aha/base/parallel.h"
 #include "aha/base/stats.h"
-#include "aha/models/testing.h"
+#include "aha/base/toml.h"
+#include "aha/networks/resnet.h"
+#include "aha/nn/module_state.h"
 #include "aha/objective/refine.h"
 #include "aha/testing/checks.h"
+#include "aha/testing/tiny_networks.h"
 #include "aha/testing/toy_classifiers.h"
+#include "aha/train/classifier_trainer.h"
 #include "aha/weights/safetensors.h"
 
 namespace aha {
@@ -67,7 +72,7 @@ TEST(ExplainerTrainer, RecoversTheOrderOfALinearClassifier) {
   const Context context = quiet();
   const auto explainer = make_explainer(target, pixel_shape(16), context);
   WorkerGroup alone;
-  train_explainer(target, *explainer, data, options, {}, alone, context);
+  train_decoder(target, *explainer, data, options, {}, alone, context);
 
   const torch::NoGradGuard no_grad;
   const Tensor pixels = checks::pixels_of(fresh), truth = target.importance(pixels);
@@ -89,7 +94,7 @@ TEST(ExplainerTrainer, PutsItsTopMassOnPlantedEvidence) {
   const Context context = quiet();
   const auto explainer = make_explainer(target, pixel_shape(16), context);
   WorkerGroup alone;
-  const auto report = train_explainer(target, *explainer, planted.data, options, {}, alone, context);
+  const auto report = train_decoder(target, *explainer, planted.data, options, {}, alone, context);
   EXPECT_GT(report.train.best.at("ins-del"), 0.2);
 
   const torch::NoGradGuard no_grad;
@@ -109,7 +114,7 @@ TEST(ExplainerTrainer, RefusesBatchesThatDoNotSplitIntoGroups) {
   context.batch_size = 6;
   const auto explainer = make_explainer(target, pixel_shape(4), context);
   WorkerGroup alone;
-  EXPECT_THROW(train_explainer(target, *explainer, planted.data, options, {}, alone, context), Error);
+  EXPECT_THROW(train_decoder(target, *explainer, planted.data, options, {}, alone, context), Error);
 }
 
 TEST(MakeExplainer, SaysWhichTapsATargetHas) {
@@ -135,7 +140,7 @@ TEST(ExplainerTrainer, WhatKeepsFewImagesFromBeingLearnedByHeart) {
     const auto explainer = make_explainer(target, pixel_shape(4), quiet());
     const Tensor before = explainer->decoder()->class_embed->weight.detach().clone();
     const auto group = WorkerGroup::from_environment(60);
-    train_explainer(target, *explainer, planted.data, options, {}, *group, quiet());
+    train_decoder(target, *explainer, planted.data, options, {}, *group, quiet());
     EXPECT_EQ(torch::equal(explainer->decoder()->class_embed->weight, before), !learn);
     return explainer->decoder()->top->weight.detach().clone();
   };
@@ -157,7 +162,121 @@ TEST(ExplainerTrainer, ALabelSaysNothingOfTwoImagesInOne) {
   options.cutmix_share = 0.5;
   const auto explainer = make_explainer(target, pixel_shape(4), quiet());
   const auto group = WorkerGroup::from_environment(60);
-  EXPECT_THROW(train_explainer(target, *explainer, planted.data, options, {}, *group, quiet()), Error);
+  EXPECT_THROW(train_decoder(target, *explainer, planted.data, options, {}, *group, quiet()), Error);
+}
+
+// ---- recipes
+
+// A recipe as the command line reads it: the verb's own options and those of every command.
+template <class Options>
+Context read_recipe(const std::string& path, Options& options) {
+  Context context;
+  int batch_size = 0;
+  int64_t seed = 0;
+  Fields all = fields(options);
+  all.add("batch-size", batch_size, "").add("seed", seed, "");
+  set_all_from_json(all, json_from_toml(path), path);
+  context.batch_size = batch_size;
+  context.seed = static_cast<uint64_t>(seed);
+  return context;
+}
+
+TEST(Recipes, AllOfThemAreUnderstood) {
+  int trained = 0, fitted = 0;
+  for (const auto& entry : fs::directory_iterator("recipes")) {
+    const std::string path = entry.path().string();
+    if (json_from_toml(path).contains("arch")) {
+      FitOptions options;
+      read_recipe(path, options);
+      EXPECT_GT(options.train.epochs, 1) << path;
+      ++fitted;
+    } else {
+      ExplainerRun run;
+      const Context context = read_recipe(path, run);
+      check_options(run.train.objective);
+      EXPECT_EQ(context.batch_size % run.train.norm_group, 0) << path;
+      ++trained;
+    }
+  }
+  EXPECT_EQ(trained, 3);
+  EXPECT_EQ(fitted, 3);
+}
+
+// Section 4.1 and appendix A of the paper, as the card of such a run says them.
+TEST(Recipes, ThePapersGivesACardWithThePapersConstants) {
+  ExplainerRun run;
+  const Context context = read_recipe("recipes/paper.toml", run);
+  // The networks are toys; everything that is a constant of the paper stays.
+  PlantedToy target(24);
+  const auto planted = checks::planted_images(30, 24, 1);
+  run.train.train.out = fresh_path("explainer_paper");
+  run.train.train.max_steps = 1;
+  run.shape.levels = {"pixels"};
+  run.shape.channels = run.shape.top = run.shape.head = 4;
+  const auto explainer = make_explainer(target, run.shape, context);
+  WorkerGroup alone;
+  const auto report = train_decoder(target, *explainer, planted.data, run.train, {}, alone, context);
+  const ModelCard card = explainer_card(target.info(), "memory", run.train, report, context);
+
+  const nlohmann::json constants = {{"sinkhorn-iterations", 30},
+                                    {"tau", 1.0},
+                                    {"tau-final", 1.0},
+                                    {"noise", 1.0},
+                                    {"noise-final", 1.0},
+                                    {"grid-low", 7},
+                                    {"grid-high", 28},
+                                    {"grid-offsets", true},
+                                    {"perturbation-steps", 16},
+                                    {"lambda-deletion", 1.0},
+                                    {"lambda-insertion", 1.0},
+                                    {"lambda-smoothness", 2.5e-3},
+                                    {"optimizer", "adamw"},
+                                    {"lr", 3e-4},
+                                    {"weight-decay", 1e-3},
+                                    {"clip", 1.0},
+                                    {"schedule", "one-cycle"},
+                                    {"epochs", 1},
+                                    {"average", 0.0}};
+  for (const auto& [name, value] : constants.items()) EXPECT_EQ(card.training.at(name), value) << name;
+  EXPECT_EQ(card.temperature, 1);
+  const RefineOptions refine = refine_options_from_card(card.training, card.refinement, card.temperature);
+  EXPECT_EQ(refine.lr, 1e-4);
+  EXPECT_EQ(refine.objective.steps, 16);
+  EXPECT_EQ(refine.objective.tau, 1);
+  EXPECT_EQ(final_noise(refine.objective), 0);
+
+  ExplainerRun recipe;
+  read_recipe("recipes/paper.toml", recipe);
+  EXPECT_EQ(recipe.shape.levels, (std::vector<std::string>{"block.4", "block.11", "block.17", "block.23"}));
+  EXPECT_EQ(recipe.shape.channels, 256);
+  EXPECT_EQ(recipe.shape.top, 128);
+  EXPECT_EQ(recipe.shape.embedding, 1024);
+}
+
+TEST(ExplainerTrainer, LogsEachTermsShareAndSinkhornsResidual) {
+  PlantedToy target(12);
+  const auto planted = checks::planted_images(30, 12, 1);
+  auto options = quick_options(fresh_path("explainer_shares"));
+  options.train.max_steps = 2;
+  options.train.log_every = 1;
+  options.objective.lambda_smoothness = 0.5;
+  options.objective.iterations = 3;  // not converged: the residual is not zero
+  const auto explainer = make_explainer(target, pixel_shape(4), quiet());
+  WorkerGroup alone;
+  train_decoder(target, *explainer, planted.data, options, {}, alone, quiet());
+  std::istringstream lines(read_file(options.train.out + "/log.jsonl"));
+  std::string line;
+  ASSERT_TRUE(std::getline(lines, line));
+  const auto means = nlohmann::json::parse(line).at("train");
+  const double deletion = means.at("deletion"), insertion = means.at("insertion"),
+               smoothness = means.at("smoothness");
+  const double all = deletion + insertion + 0.5 * smoothness;
+  EXPECT_NEAR(means.at("loss"), deletion - insertion + 0.5 * smoothness, 1e-6);
+  EXPECT_NEAR(means.at("deletion_share"), deletion / all, 1e-6);
+  EXPECT_NEAR(means.at("insertion_share"), insertion / all, 1e-6);
+  EXPECT_NEAR(means.at("smoothness_share"), 0.5 * smoothness / all, 1e-6);
+  EXPECT_GT(means.at("smoothness_share"), 0);
+  EXPECT_GT(means.at("sinkhorn_residual"), 0);
 }
 
 // One run of 40 steps in six epochs, slow enough to be killed, as a program of its own: the tests below start
@@ -189,8 +308,9 @@ TEST(ExplainerTrainerRun, DISABLED_OneRun) {
   start_compute(context);
   const auto explainer = make_explainer(target, pixel_shape(4), context);
   const auto group = WorkerGroup::from_environment(60);
-  const auto report = train_explainer(target, *explainer, planted.data, options, {}, *group, context);
-  if (group->leader()) save_trained(target, *explainer, "memory", options, report, context);
+  const auto report = train_decoder(target, *explainer, planted.data, options, {}, *group, context);
+  if (group->leader())
+    save_explainer(out, *explainer, explainer_card(target.info(), "memory", options, report, context));
 }
 
 const std::vector<std::string> kRunArguments = {"--gtest_filter=ExplainerTrainerRun.DISABLED_OneRun",
@@ -276,13 +396,37 @@ TEST(ExplainerTrainer, ScalesShapeThePyramid) {
   EXPECT_THROW(make_explainer(target, shape, quiet()), Error);
 }
 
+TEST(ExplainerTrainer, LearnsOnTheStagesOfAResNet) {
+  ResNetConfig config;
+  config.image_size = 16, config.stem_kernel = 3, config.depths = {1, 1}, config.widths = {8, 16},
+  config.classes = 3;
+  ResNet network(config);
+  network->initialize(1);
+  freeze(*network);
+  ClassifierInfo info;
+  info.name = info.architecture = "resnet";
+  info.input.size = 16;
+  NetworkClassifier target(network, info, Precision::kF32);
+  ExplainerShape shape;
+  shape.channels = shape.top = shape.head = 8;
+  const auto explainer = make_explainer(target, shape, quiet());
+  EXPECT_EQ(explainer->encoder().info().levels, (std::vector<std::string>{"stage.0", "stage.1"}));
+  const auto data = checks::noise_images(24, 16, 3);
+  auto options = quick_options(fresh_path("explainer_resnet"));
+  options.train.max_steps = 2;
+  options.objective.steps = 2, options.objective.grid_low = 2, options.objective.grid_high = 4;
+  WorkerGroup alone;
+  const auto report = train_decoder(target, *explainer, data, options, {}, alone, quiet());
+  EXPECT_EQ(report.train.steps, 2);
+}
+
 // The promise of objective/refine.h on a real network.
 TEST(Refine, GivesTheSameMapAloneInABatchAndForAnyNumberOfThreads) {
   ClassifierInfo info;
   info.name = info.architecture = "convnext";
   info.classes = 3;
   info.input.size = 16;
-  ConvNextClassifier target(testing_nets::tiny_convnext(), info);
+  ConvNextClassifier target(testing_nets::convnext_of_two_blocks(), info);
   ExplainerShape shape;
   shape.channels = shape.top = shape.head = 8;
   const auto explainer = make_explainer(target, shape, {});

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "aha/base/rng.h"
-#include "aha/models/classifier.h"
+#include "aha/networks/classifier.h"
 
 namespace aha {
 

@@ -16,7 +16,7 @@
 #include "aha/base/error.h"
 #include "aha/base/files.h"
 #include "aha/data/dataset.h"
-#include "aha/models/catalog.h"
+#include "aha/networks/catalog.h"
 #include "aha/testing/checks.h"
 #include "aha/train/checkpoint.h"
 #include "aha/train/classifier_trainer.h"
@@ -589,8 +589,7 @@ TEST(Fit, WrongRequestsAreNamed) {
   options.start = "mimetic";
   options.arch = "convnext_mini";
   options.network = "";
-  EXPECT_THAT(message_of([&] { fit(options, alone, {}); }),
-              HasSubstr("expected a vision transformer, found convnext_mini"));
+  EXPECT_THAT(message_of([&] { fit(options, alone, {}); }), HasSubstr("expected normal for a convnext"));
   options = small_fit(fresh_path("train_wrong"));
   options.network = "widht=3";
   EXPECT_THAT(message_of([&] { fit(options, alone, {}); }), HasSubstr("widht"));

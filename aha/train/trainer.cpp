@@ -9,9 +9,10 @@
 #include "aha/base/error.h"
 #include "aha/base/files.h"
 #include "aha/base/log.h"
+#include "aha/base/parallel.h"
 #include "aha/base/rng.h"
 #include "aha/data/prefetch.h"
-#include "aha/nn/state.h"
+#include "aha/nn/module_state.h"
 #include "aha/train/checkpoint.h"
 #include "aha/train/run_log.h"
 
@@ -144,6 +145,7 @@ class Run {
 
   void log(int64_t epoch) {
     const Scores means = meters_.means(group_);
+    remark_ = task_.remark(means);
     meters_.reset();
     if (!log_) return;
     log_->write({{"step", step_},
@@ -202,9 +204,9 @@ class Run {
     const double left = static_cast<double>(total_ - step_) /
                         static_cast<double>(std::max<int64_t>(1, step_ - report_.first_step)) *
                         seconds_since(start_);
-    spdlog::info("epoch {}/{}: loss {:.3f}, {} {:.4f} (best {:.4f}), {:.0f} images/s, {} left", epochs_done,
-                 options_.epochs, loss_, task_.score(), score, best_.at(task_.score()), speed(),
-                 clock_text(left));
+    spdlog::info("epoch {}/{}: loss {:.3f}{}, {} {:.4f} (best {:.4f}), {:.0f} images/s, {} left", epochs_done,
+                 options_.epochs, loss_, remark_.empty() ? "" : " (" + remark_ + ")", task_.score(), score,
+                 best_.at(task_.score()), speed(), clock_text(left));
   }
 
   Checkpoint checkpoint() {
@@ -252,6 +254,7 @@ class Run {
   int64_t total_ = 0;
   double rate_ = 0, loss_ = 0, training_seconds_ = 0;
   Meters meters_;
+  std::string remark_;
   std::unique_ptr<RunLog> log_;
   TrainReport report_;
   Clock::time_point start_;
@@ -287,6 +290,20 @@ Fields fields(TrainOptions& o) {
   list.nest("", fields(o.optimizer));
   list.nest("", fields(o.schedule));
   return list;
+}
+
+std::unique_ptr<WorkerGroup> start_or_join_workers(const TrainOptions& options, Context& context) {
+  if (options.workers > 1 && !is_worker()) {
+    run_workers(options.workers, own_arguments(), context);
+    return nullptr;
+  }
+  auto group = WorkerGroup::from_environment(options.worker_timeout_s);
+  if (!group->leader()) start_log(LogLevel::kQuiet);
+  if (context.threads == 0 && workers_here() > 1) {
+    context.threads = std::max(1, cores_present() / workers_here());
+    start_compute(context);
+  }
+  return group;
 }
 
 void stop_if_canceled(const Context& context) {

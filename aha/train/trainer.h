@@ -76,6 +76,9 @@ class TrainTask {
   virtual Scores validate(WorkerGroup& group) = 0;
   virtual std::string description() const { return ""; }  // the run's first remark, once it may begin
   virtual std::string score() const = 0;                  // the validated number whose highest value is best
+  virtual std::string remark(const Scores&) const {
+    return "";
+  }  // on the latest logged means, for the printed line
 };
 
 struct TrainReport {
@@ -85,6 +88,11 @@ struct TrainReport {
   double seconds = 0;            // of this process
   double images_per_second = 0;  // training only
 };
+
+// How a training verb begins. With several workers asked for: starts them, waits for them and returns null,
+// as nothing is left to do here. Else joins the group that this process belongs to; each worker on this
+// machine gets its share of the cores, and only the leader talks.
+std::unique_ptr<WorkerGroup> start_or_join_workers(const TrainOptions& options, Context& context);
 
 // For the work beside the steps (validation, searches): throws Error(kCanceled) after a Ctrl-C. What was
 // trained is saved before it begins.

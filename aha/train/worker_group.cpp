@@ -25,7 +25,6 @@
 #endif
 
 #include "aha/base/error.h"
-#include "aha/train/meters.h"
 
 extern char** environ;
 
@@ -286,28 +285,6 @@ void run_workers(int workers, const std::vector<std::string>& arguments, const C
   if (refused) throw input_error("the workers refused the call; their own message says why");
   if (!trouble.empty())
     throw work_error("{}; the same command with --resume continues from the last checkpoint", trouble);
-}
-
-void Meters::add(const std::string& name, double value, double weight) {
-  sums_[name].weighted += value * weight;
-  sums_[name].weight += weight;
-}
-
-Scores Meters::means(WorkerGroup& group) const {
-  Tensor flat = torch::empty({static_cast<int64_t>(2 * sums_.size())}, torch::kFloat64);
-  double* at = flat.data_ptr<double>();
-  for (const auto& [name, sum] : sums_) {
-    *at++ = sum.weighted;
-    *at++ = sum.weight;
-  }
-  group.sum(flat);
-  at = flat.data_ptr<double>();
-  Scores means;
-  for (const auto& [name, sum] : sums_) {
-    means[name] = at[1] > 0 ? at[0] / at[1] : 0;
-    at += 2;
-  }
-  return means;
 }
 
 }  // namespace aha

@@ -1,26 +1,19 @@
 #include "aha/weights/names.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <optional>
 #include <set>
 
 #include "aha/base/error.h"
+#include "aha/base/square_side.h"
 #include "aha/weights/names_rules.h"
 
 namespace aha {
 namespace {
 
 constexpr std::string_view kFamilyKey = "aha.family", kSourceKey = "aha.source";
-constexpr std::string_view kFamilies[] = {"vit", "deit_distilled", "dinov2", "dinov3", "convnext"};
-constexpr std::string_view kSources[] = {"torchvision", "timm",   "huggingface", "dino",
-                                         "dinov2",      "dinov3", "meta",        "aha"};
 constexpr std::string_view kQkvWeight = ".attn.qkv.weight";
-
-std::vector<std::string> texts(std::span<const std::string_view> views) {
-  return {views.begin(), views.end()};
-}
 
 TensorView view_from_bytes(DType dtype, std::vector<int64_t> shape, std::vector<std::byte> bytes) {
   auto owned = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
@@ -104,8 +97,9 @@ class Assembler {
   const Pieces& pieces_;
 };
 
-const Dialect* find_dialect(const std::map<std::string, const TensorView*, std::less<>>& plain) {
-  for (const Dialect& dialect : dialects()) {
+const Dialect* find_dialect(const std::map<std::string, const TensorView*, std::less<>>& plain,
+                            std::span<const Dialect> dialects) {
+  for (const Dialect& dialect : dialects) {
     const auto present = [&](std::string_view name) { return plain.find(name) != plain.end(); };
     if (std::all_of(dialect.has.begin(), dialect.has.end(), present) &&
         std::none_of(dialect.lacks.begin(), dialect.lacks.end(), present))
@@ -134,28 +128,38 @@ void add_missing_class_row(TensorTable& table) {
   if (found == table.tensors.end() || !table.has("cls_token") || table.has("dist_token")) return;
   const TensorView& old = found->second;
   if (old.shape.size() != 3 || old.shape[0] != 1 || old.numel() <= 0) return;
-  const auto side = static_cast<int64_t>(std::llround(std::sqrt(static_cast<double>(old.shape[1]))));
-  if (side * side != old.shape[1]) return;
+  if (square_side(old.shape[1]) == 0) return;
   std::vector<std::byte> bytes(old.bytes.size() / static_cast<size_t>(old.shape[1]));
   bytes.insert(bytes.end(), old.bytes.begin(), old.bytes.end());
   found->second = view_from_bytes(old.dtype, {1, old.shape[1] + 1, old.shape[2]}, std::move(bytes));
 }
 
-std::string checked_choice(const std::string& found, std::span<const std::string_view> known,
-                           std::string_view what, std::string_view file) {
-  if (std::find(known.begin(), known.end(), found) == known.end())
-    throw input_error("{}: {}", printable(file, 300), unknown_name_error(what, found, texts(known)).what());
+std::string families_of(std::span<const Dialect> dialects) {
+  std::set<std::string_view> names;
+  for (const Dialect& dialect : dialects) names.insert(dialect.family);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+// The value of every dialect's member, and of our own files.
+std::string checked_choice(const std::string& found, std::span<const Dialect> dialects,
+                           std::string_view Dialect::*member, std::string_view what, std::string_view file) {
+  std::set<std::string> known = {"aha"};
+  for (const Dialect& dialect : dialects) known.emplace(dialect.*member);
+  if (!known.contains(found))
+    throw input_error(
+        "{}: {}", printable(file, 300),
+        unknown_name_error(what, found, std::vector<std::string>(known.begin(), known.end())).what());
   return found;
 }
 
 }  // namespace
 
-CanonicalWeights canonical_from_any(const TensorTable& table) {
+CanonicalWeights canonical_from_any(const TensorTable& table, std::span<const Dialect> known) {
   const auto family = table.metadata.find(std::string(kFamilyKey)),
              source = table.metadata.find(std::string(kSourceKey));
   if (family != table.metadata.end() && source != table.metadata.end())
-    return {table, checked_choice(family->second, kFamilies, "family", table.source),
-            checked_choice(source->second, kSources, "source", table.source)};
+    return {table, checked_choice(family->second, known, &Dialect::family, "family", table.source),
+            checked_choice(source->second, known, &Dialect::source, "source", table.source)};
 
   const std::string file = printable(table.source, 300);
   std::map<std::string, const TensorView*, std::less<>> plain;
@@ -163,12 +167,11 @@ CanonicalWeights canonical_from_any(const TensorTable& table) {
     if (!plain.try_emplace(plain_name(name), &view).second)
       throw input_error("{}: two tensors are called '{}' once their prefixes are stripped", file,
                         printable(plain_name(name)));
-  const Dialect* dialect = find_dialect(plain);
+  const Dialect* dialect = find_dialect(plain, known);
   if (!dialect)
     throw input_error(
-        "{}: expected a ViT, DeiT, DINO or ConvNeXt with the tensor names of torchvision, timm, Hugging Face "
-        "or Meta; found: {}",
-        file, list_some(table.names()));
+        "{}: expected one of {} with the tensor names of torchvision, timm, Hugging Face or Meta; found: {}",
+        file, families_of(known), list_some(table.names()));
 
   std::vector<std::pair<std::string, const Rule*>> patterns;
   for (const Rule& rule : dialect->rules) patterns.emplace_back(plain_name(rule.theirs), &rule);
@@ -243,10 +246,11 @@ bool is_third(Piece piece) {
 
 }  // namespace
 
-TensorTable renamed_from_canonical(const CanonicalWeights& weights, std::string_view dialect_name) {
+TensorTable renamed_from_canonical(const CanonicalWeights& weights, std::string_view dialect_name,
+                                   std::span<const Dialect> known) {
   std::set<std::string> available;
   const Dialect* dialect = nullptr;
-  for (const Dialect& candidate : dialects()) {
+  for (const Dialect& candidate : known) {
     if (candidate.family != weights.family) continue;
     available.emplace(candidate.name);
     if (!dialect && candidate.name == dialect_name) dialect = &candidate;

@@ -13,23 +13,26 @@
 // zeros where the file has none; a position table without a class row gets a row of zeros; [w, 1, 1] and [4w,
 // w, 1, 1] lose their ones.
 //
-// The rules are data (names_rules.cpp). A tensor that no rule knows is refused by name; those that are
-// knowingly left out (pooler, mask token, projection heads of self-supervised training) are rules as well.
+// The rules are data (names_rules.h) and belong to the families of networks. A tensor that no rule knows is
+// refused by name; those that are knowingly left out (pooler, mask token, projection heads of self-supervised
+// training) are rules as well.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "aha/weights/names_rules.h"
 #include "aha/weights/tensor_table.h"
 
 namespace aha {
 
 struct CanonicalWeights {
   TensorTable table;
-  // "vit", "deit_distilled", "dinov2", "dinov3", "convnext"
+  // Of the dialect: "vit", "deit_distilled", "dinov2", "dinov3", "convnext", ...
   std::string family;
   // "torchvision", "timm", "huggingface", "dino", "dinov2", "dinov3", "meta", "aha". LayerNorm's epsilon and
   // the rule by which positions are resized depend on it.
@@ -39,11 +42,12 @@ struct CanonicalWeights {
 // Recognizes the dialect by its names. Wrapping prefixes (module., backbone., _orig_mod., model., vit., ...)
 // are stripped first. The result's metadata hold "aha.family" and "aha.source"; a table that has them (a
 // canonical file written by us) is taken as it is.
-CanonicalWeights canonical_from_any(const TensorTable& table);
+CanonicalWeights canonical_from_any(const TensorTable& table, std::span<const Dialect> known = dialects());
 
 // The backward pass, for tests and exports: "huggingface" writes the names of the hub files, "huggingface-v5"
 // those of transformers 5.
-TensorTable renamed_from_canonical(const CanonicalWeights& weights, std::string_view dialect);
+TensorTable renamed_from_canonical(const CanonicalWeights& weights, std::string_view dialect,
+                                   std::span<const Dialect> known = dialects());
 
 // One input error with the first missing names, the first unexpected ones and the shapes that differ,
 // expected and found.

@@ -349,24 +349,9 @@ std::string expanded(std::string_view pattern, const Bindings& bound) {
 
 }  // namespace
 
-const std::vector<Dialect>& dialects() {
-  static const std::vector<Dialect> list = {
+std::vector<Dialect> vit_dialects() {
+  return {
       {"torchvision", "torchvision", "vit", {"conv_proj.weight", "class_token"}, {}, kTorchvisionVit},
-      {"torchvision",
-       "torchvision",
-       "convnext",
-       {"features.0.0.weight", "features.1.0.layer_scale"},
-       {},
-       kTorchvisionConvnext},
-      {"timm", "timm", "convnext", {"stem.0.weight", "stages.0.blocks.0.conv_dw.weight"}, {}, kTimmConvnext},
-      {"meta", "meta", "convnext", {"downsample_layers.0.0.weight"}, {}, kMetaConvnext},
-      {"huggingface",
-       "huggingface",
-       "convnext",
-       {"encoder.stages.0.layers.0.dwconv.weight"},
-       {},
-       kHuggingConvnext},
-
       {"huggingface",
        "huggingface",
        "deit_distilled",
@@ -389,7 +374,6 @@ const std::vector<Dialect>& dialects() {
        {},
        kHuggingDinov3Swiglu},
       {"huggingface", "huggingface", "dinov3", {"layer.0.layer_scale1.lambda1"}, {}, kHuggingDinov3},
-
       {"dinov3", "dinov3", "dinov3", {"patch_embed.proj.weight", "storage_tokens"}, {}, kDinov3},
       {"dinov3", "dinov3", "dinov3", {"patch_embed.proj.weight", "rope_embed.periods"}, {}, kDinov3},
       {"timm-swiglu",
@@ -420,6 +404,33 @@ const std::vector<Dialect>& dialects() {
       {"timm", "timm", "vit", {"patch_embed.proj.weight", "head.weight"}, {}, kTimmVit},
       {"dino", "dino", "vit", {"patch_embed.proj.weight", "pos_embed"}, {}, kDino},
   };
+}
+
+std::vector<Dialect> convnext_dialects() {
+  return {
+      {"torchvision",
+       "torchvision",
+       "convnext",
+       {"features.0.0.weight", "features.1.0.layer_scale"},
+       {},
+       kTorchvisionConvnext},
+      {"timm", "timm", "convnext", {"stem.0.weight", "stages.0.blocks.0.conv_dw.weight"}, {}, kTimmConvnext},
+      {"meta", "meta", "convnext", {"downsample_layers.0.0.weight"}, {}, kMetaConvnext},
+      {"huggingface",
+       "huggingface",
+       "convnext",
+       {"encoder.stages.0.layers.0.dwconv.weight"},
+       {},
+       kHuggingConvnext},
+  };
+}
+
+const std::vector<Dialect>& dialects() {
+  static const auto list = [] {
+    auto all = convnext_dialects();
+    for (auto& dialect : vit_dialects()) all.push_back(std::move(dialect));
+    return all;
+  }();
   return list;
 }
 

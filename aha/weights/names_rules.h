@@ -38,8 +38,11 @@ struct Dialect {
   std::vector<Rule> rules;              // the first that matches counts
 };
 
-// In the order in which they are tried.
-const std::vector<Dialect>& dialects();
+// Of the networks that have had several homes; others bring theirs with their record. In the order in which
+// they are tried.
+std::vector<Dialect> vit_dialects();
+std::vector<Dialect> convnext_dialects();
+const std::vector<Dialect>& dialects();  // both
 
 // The name (or pattern) without the prefixes of wrappers ("module.vit."), and with the chunks that DINOv2 may
 // group its blocks in ("blocks.0.3.") taken out.

@@ -204,7 +204,6 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   const char* expected() const {
     switch (at_) {
       case At::kStart:
-        return "an object";
       case At::kEntryValue:
         return "an object";
       case At::kDType:

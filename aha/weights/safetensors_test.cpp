@@ -8,6 +8,8 @@
 
 #include "aha/base/error.h"
 #include "aha/base/files.h"
+#include "aha/testing/checks.h"
+#include "aha/weights/read_weights.h"
 #include "aha/weights/test_files.h"
 
 namespace aha {
@@ -21,14 +23,7 @@ TensorTable read(const std::string& content) {
 }
 
 std::string refusal(const std::string& content) {
-  try {
-    read(content);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kInput);
-    return error.what();
-  }
-  ADD_FAILURE() << "was not refused";
-  return "";
+  return checks::message_of([&] { read(content); });
 }
 
 std::string refusal(std::string_view header, std::string_view data) {

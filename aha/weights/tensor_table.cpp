@@ -6,9 +6,6 @@
 #include <numeric>
 
 #include "aha/base/error.h"
-#include "aha/base/files.h"
-#include "aha/weights/safetensors.h"
-#include "aha/weights/torch_file.h"
 
 namespace aha {
 namespace {
@@ -145,23 +142,6 @@ std::vector<std::string> TensorTable::names() const {
 TensorView view_from_floats(std::vector<int64_t> shape, std::vector<float> values) {
   auto owned = std::make_shared<const std::vector<float>>(std::move(values));
   return {DType::kF32, std::move(shape), std::as_bytes(std::span(*owned)), owned};
-}
-
-TensorTable read_weights(const std::string& path) {
-  const auto file = std::make_shared<const MappedFile>(path);
-  const auto bytes = file->bytes();
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  // A header length can begin with any byte, also with those of the other formats, so the brace decides
-  // first.
-  if (text.size() > 8 && text[8] == '{') return safetensors_from_bytes(bytes, file, path);
-  if (text.starts_with("PK") || text.starts_with('\x80')) return torch_file_from_bytes(bytes, file, path);
-  const char* found = text.empty() ? "an empty file"
-                      : text.starts_with("version https://git-lfs")
-                          ? "a Git LFS pointer: the weights were not fetched"
-                      : text.starts_with('<') ? "a web page"
-                                              : "something else";
-  throw input_error("{}: expected weights (safetensors, or a PyTorch .pth/.pt), found {}",
-                    printable(path, 300), found);
 }
 
 }  // namespace aha

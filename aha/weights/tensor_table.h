@@ -47,7 +47,4 @@ struct TensorTable {
 // A view on freshly owned bytes.
 TensorView view_from_floats(std::vector<int64_t> shape, std::vector<float> values);
 
-// Reads any weight file this program knows: safetensors, PyTorch zip or legacy pickle; told apart by content.
-TensorTable read_weights(const std::string& path);
-
 }  // namespace aha

@@ -8,6 +8,7 @@
 
 #include "aha/base/error.h"
 #include "aha/base/files.h"
+#include "aha/weights/read_weights.h"
 #include "aha/weights/test_files.h"
 
 namespace aha {

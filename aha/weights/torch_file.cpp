@@ -8,7 +8,6 @@
 
 #include "aha/base/byte_reader.h"
 #include "aha/base/error.h"
-#include "aha/base/files.h"
 #include "aha/base/zip.h"
 #include "aha/weights/unpickler.h"
 
@@ -410,11 +409,6 @@ TensorTable table_from_legacy(std::span<const std::byte> bytes, std::shared_ptr<
 }
 
 }  // namespace
-
-TensorTable read_torch_file(const std::string& path) {
-  const auto file = std::make_shared<const MappedFile>(path);
-  return torch_file_from_bytes(file->bytes(), file, path);
-}
 
 TensorTable torch_file_from_bytes(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                                   std::string_view name) {

@@ -25,9 +25,7 @@
 
 namespace aha {
 
-TensorTable read_torch_file(const std::string& path);
-
-// The same for bytes at hand. `owner` keeps them alive, `name` opens the messages.
+// `owner` keeps the bytes alive, `name` opens the messages.
 TensorTable torch_file_from_bytes(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                                   std::string_view name);
 

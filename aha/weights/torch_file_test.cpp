@@ -10,7 +10,9 @@
 
 #include "aha/base/error.h"
 #include "aha/base/files.h"
+#include "aha/testing/checks.h"
 #include "aha/weights/names.h"
+#include "aha/weights/read_weights.h"
 #include "aha/weights/test_files.h"
 
 namespace aha {
@@ -25,14 +27,7 @@ TensorTable read(const std::string& content) {
 }
 
 std::string refusal(const std::string& content) {
-  try {
-    read(content);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kInput);
-    return error.what();
-  }
-  ADD_FAILURE() << "was not refused";
-  return "";
+  return checks::message_of([&] { read(content); });
 }
 
 const std::string kSix = floats({0, 1, 2, 3, 4, 5});

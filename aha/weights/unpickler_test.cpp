@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "aha/base/error.h"
+#include "aha/testing/checks.h"
 #include "aha/weights/test_files.h"
 
 namespace aha {
@@ -19,14 +20,7 @@ PickleTree read(const std::string& bytes, const PickleLimits& limits = {}) {
 }
 
 std::string refusal(const std::string& bytes, const PickleLimits& limits = {}) {
-  try {
-    read(bytes, limits);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kInput);
-    return error.what();
-  }
-  ADD_FAILURE() << "was not refused";
-  return "";
+  return checks::message_of([&] { read(bytes, limits); });
 }
 
 template <class T>

@@ -19,4 +19,5 @@ says '"target_evaluations": 0'
 expect 0 eval --target "$FIXTURES/tiny" --data list:list.csv --methods chefer --skip 1 --every 2 --out third --timing-runs 0
 grep -q 'photos/b.jpg' third/per_image.csv && ! grep -q 'photos/a.png' third/per_image.csv || fail "expected the second image alone"
 refuses "--every" eval --target "$FIXTURES/tiny" --data list:list.csv --methods chefer --every 0 --out third
-refuses "other settings" eval --target "$FIXTURES/tiny" --data list:list.csv --methods random --out second --protocol equations
+expect 0 eval --target "$FIXTURES/tiny" --data list:list.csv --methods random --out second --protocol equations --timing-runs 0
+grep -q "2 rows are made again" err || fail "expected a word on rows of other settings"

@@ -7,7 +7,10 @@
 #include "aha/base/rng.h"
 #include "aha/base/startup.h"
 #include "aha/image/png.h"
-#include "aha/models/catalog.h"
+#include "aha/networks/catalog.h"
+#include "aha/networks/vit.h"
+#include "aha/nn/module_state.h"
+#include "aha/weights/safetensors.h"
 
 namespace {
 
@@ -28,7 +31,17 @@ void write_tiny_model(const std::string& folder, int image_size, const std::vect
   card.classes = classes;
   card.input.size = image_size;
   card.input.resize = image_size;
-  aha::save_classifier(folder, network, card);
+  aha::save_classifier(folder, *network, card);
+}
+
+// A known encoder with random weights, as a file of weights alone.
+void write_encoder(const std::string& path) {
+  const auto& architecture = aha::architecture_named("dinov3_vits16");
+  const auto network = aha::family_of(architecture).make(architecture.config, path);
+  network->initialize(1);
+  auto table = aha::table_from_state(network->module());
+  table.metadata = {{"aha.family", "dinov3"}, {"aha.source", "dinov3"}};
+  aha::write_safetensors(path, table);
 }
 
 void write_images(const std::string& folder) {
@@ -54,6 +67,7 @@ int main(int argc, char** argv) {
     write_tiny_model(folder + "/tiny", 32, {"ant", "bee", "cat", "dog", "elk"});
     write_tiny_model(folder + "/fewer", 32, {"ant", "bee", "cat"});
     write_tiny_model(folder + "/larger", 64, {"ant", "bee", "cat", "dog", "elk"});
+    write_encoder(folder + "/dinov3_vits16.safetensors");
     write_images(folder);
   } catch (const aha::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());

@@ -7,6 +7,7 @@
 
 #include "aha/base/error.h"
 #include "aha/base/npy.h"
+#include "aha/base/test_files.h"
 #include "aha/image/png.h"
 #include "aha/image/read.h"
 #include "aha/image/test_files.h"

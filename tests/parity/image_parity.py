@@ -42,7 +42,7 @@ class Probe:
         out = os.path.join(self.folder, "out.raw")
         self.process.stdin.write("\t".join([verb, path, out, *map(str, words)]) + "\n")
         self.process.stdin.flush()
-        answer = self.process.stdout.readline().panel()
+        answer = self.process.stdout.readline().strip()
         if not answer:
             raise SystemExit(f"the probe died on {verb} {path} {words}")
         return answer, out

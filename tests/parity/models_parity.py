@@ -1,9 +1,9 @@
-"""Our ViT and ConvNeXt against torchvision's, with random weights that are not degenerate.
+"""Our ViT, ConvNeXt and ResNet against torchvision's, with random weights that are not degenerate.
 
 usage: models_parity.py MODELS_PROBE
 
-Logits agree within 1e-4 and input gradients within 1e-3 (largest difference over largest value). The same weights renamed to the names of timm and of
-Hugging Face do too: timm's give the very same logits; Hugging Face's are held against torchvision's network with Hugging Face's LayerNorm epsilon. Exits 77 (skipped) where torch or torchvision is not installed.
+Logits agree within 1e-4 and input gradients within 1e-3 (largest difference over largest value; ResNet's within 1e-2 of their norm, see below). The same weights renamed to the names of timm and of
+Hugging Face do too: timm's give the very same logits; Hugging Face's are held against torchvision's network with Hugging Face's LayerNorm epsilon. ResNet has the same names in torchvision and timm. Exits 77 (skipped) where torch or torchvision is not installed.
 """
 import os
 import re
@@ -33,6 +33,12 @@ def randomize(model, seed):
             else:
                 fan_in = parameter[0].numel() if parameter.dim() > 1 else 1
                 parameter.copy_(noise * (0.02 if "pos" in name or "token" in name else fan_in ** -0.5))
+        for name, buffer in model.named_buffers():
+            noise = torch.randn(buffer.shape, generator=generator)
+            if name.endswith("running_mean"):
+                buffer.copy_(0.1 * noise)
+            elif name.endswith("running_var"):
+                buffer.copy_(1 + 0.5 * noise.abs())
 
 
 def timm_vit(name):
@@ -119,22 +125,26 @@ def relative(found, expected):
     return float(numpy.abs(found - expected).max() / numpy.abs(expected).max())
 
 
+def relative_norm(found, expected):
+    return float(numpy.linalg.norm(found - expected) / numpy.linalg.norm(expected))
+
+
 def main(probe):
     torch.set_num_threads(max(1, len(os.sched_getaffinity(0))))
     failures = 0
-    for architecture, batch in [("vit_b_16", 2), ("vit_b_32", 3), ("convnext_small", 2)]:
+    for architecture, batch in [("vit_b_16", 2), ("vit_b_32", 3), ("convnext_small", 2), ("resnet18", 2), ("resnet50", 2)]:
         with tempfile.TemporaryDirectory() as folder:
             model = getattr(torchvision.models, architecture)(weights=None).eval()
             randomize(model, 1)
             x = torch.randn(batch, 3, 224, 224, generator=torch.Generator().manual_seed(2), requires_grad=True)
             numpy.save(f"{folder}/x.npy", x.detach().numpy())
             state = model.state_dict()
-            vit = architecture.startswith("vit")
-            files = {
-                "torchvision": state,
-                "timm": {timm_vit(k): v for k, v in state.items()} if vit else convnext(state, "timm"),
-                "huggingface": huggingface_vit(state) if vit else convnext(state, "huggingface"),
-            }
+            if architecture.startswith("vit"):
+                files = {"torchvision": state, "timm": {timm_vit(k): v for k, v in state.items()}, "huggingface": huggingface_vit(state)}
+            elif architecture.startswith("convnext"):
+                files = {"torchvision": state, "timm": convnext(state, "timm"), "huggingface": convnext(state, "huggingface")}
+            else:
+                files = {"torchvision": state}
             first = None
             for source, renamed in files.items():
                 if source == "huggingface":
@@ -143,7 +153,13 @@ def main(probe):
                 torch.save(renamed, f"{folder}/w.pth")
                 subprocess.run([probe, f"{architecture}:{folder}/w.pth", f"{folder}/x.npy", f"{folder}/l.npy", f"{folder}/g.npy"], check=True)
                 ours, our_gradient = numpy.load(f"{folder}/l.npy"), numpy.load(f"{folder}/g.npy")
-                checks = [("logits", relative(ours, logits), 1e-4), ("gradients", relative(our_gradient, gradient), 1e-3)]
+                checks = [("logits", relative(ours, logits), 1e-4)]
+                if architecture.startswith("resnet"):
+                    # A ReLU whose input is within rounding of zero switches, and every pixel it sees changes: folding BatchNorm in float32 moves
+                    # torchvision's own gradient by 3.9e-2 (largest difference) and 2.5e-3 (norm) here, in float64 by 1.4e-7.
+                    checks.append(("gradients, as a norm,", relative_norm(our_gradient, gradient), 1e-2))
+                else:
+                    checks.append(("gradients", relative(our_gradient, gradient), 1e-3))
                 if source == "torchvision":
                     first = ours
                 elif source == "timm":

@@ -9,7 +9,7 @@
 #include "aha/base/error.h"
 #include "aha/base/npy.h"
 #include "aha/base/startup.h"
-#include "aha/models/catalog.h"
+#include "aha/networks/catalog.h"
 
 namespace {
 

@@ -1,6 +1,6 @@
 // Softmax attention of every head, one image after the other; the T x T weights never leave the cache.
 //
-//   P = softmax(q k^T),  out = P v           q already carries the 1 / sqrt(width): fold.h
+//   P = softmax(q k^T),  out = P v           q already carries the 1 / sqrt(width)
 //
 // Back, from the saved log-sum-exp of each row (P is computed again):
 //

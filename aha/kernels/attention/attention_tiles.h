@@ -1,6 +1,6 @@
-// Attention on bf16 operands in tiles, 32 queries at a time; Hardware multiplies them (small_products.h).
-// Scores, weights and their gradients are float32 between the products; a pair splits them again before each
-// product.
+// Attention on bf16 operands in tiles, 32 queries at a time; Hardware multiplies them (small_gemm.h).
+// Scores, weights and their gradients are float32 between the GEMMs; a pair splits them again before each
+// GEMM.
 //
 // A right operand is read in pairs of rows ("interleaved"): keys transposed for q k^T, values as they lie for
 // P v. In the backward pass dk and dv come out transposed, dk^T = q^T dS, because interleaving dS is cheaper
@@ -13,7 +13,7 @@
 #include "aha/kernels/core/panels.h"
 #include "aha/kernels/core/transpose_vector.h"
 #include "aha/kernels/elementwise/elementwise_vector.h"
-#include "aha/kernels/gemm/small_products.h"
+#include "aha/kernels/gemm/small_gemm.h"
 
 namespace aha {
 namespace {
@@ -88,97 +88,14 @@ class AttentionTiles {
   }
 
   void backward(const AttentionGradient& job) {
-    const int64_t padded_queries = rounded_to_panel(queries_), query_steps = padded_queries / 32;
-    const int64_t token_size = padded_ * width_, query_size = padded_queries * width_,
-                  score_size = padded_queries * padded_;
-    Bf16* keys = scratch_.keys.at_least(kPlanes * token_size);
-    Bf16* values = scratch_.values.at_least(kPlanes * token_size);
-    Bf16* key_rows = scratch_.key_rows.at_least(kPlanes * token_size);
-    Bf16* query_rows = scratch_.query_rows.at_least(query_size);
-    Bf16* query_columns = scratch_.query_columns.at_least(kPlanes * query_size);
-    Bf16* gradient_columns = scratch_.gradient_columns.at_least(kPlanes * query_size);
-    Bf16* d_scores = scratch_.d_scores.at_least(kPlanes * kPanel * padded_);
-    Bf16* weight_tiles = scratch_.weight_tiles.at_least(kPlanes * score_size);
-    Bf16* d_score_tiles = scratch_.d_score_tiles.at_least(kPlanes * score_size);
-    float* scores = scratch_.scores.at_least(kPanel * padded_);
-    float* d_weights = scratch_.d_weights.at_least(kPanel * padded_);
-    float* sums = scratch_.sums.at_least(kPanel * width_);
-    float* transposed = scratch_.transposed.at_least(width_ * padded_);
-    const PanelsOf<Form> dq(*job.dq);
-
-    // Left operand x^T: [width / 16][query / 32] tiles of 16 columns by 32 queries
-    const auto columns_of = [&](const Bf16* from, Bf16* to) {
-      interleave(from, padded_queries, width_, query_rows);
-      for (int64_t step = 0; step < query_steps; ++step)
-        for (int64_t c = 0; c < width_ / 16; ++c)
-          transpose_16x16(query_rows + (step * (width_ / 16) + c) * kTileElements, 64,
-                          to + (c * query_steps + step) * kTileElements);
-    };
-
+    reserve_backward();
     Hardware::begin();
     for (int64_t image = 0; image < in_.images; ++image)
       for (int64_t head = 0; head < in_.q->heads(); ++head) {
-        const Tiles q = rows_of(*in_.q, image, head), gradient = rows_of(*job.dout, image, head);
-        const float* log_sum = job.log_sum_exp + (image * in_.q->heads() + head) * queries_;
-        each_plane(*in_.k, image, head, [&](const Bf16* from, int plane) {
-          interleave_transposed(from, padded_, width_, keys + plane * token_size);
-          interleave(from, padded_, width_, key_rows + plane * token_size);
-        });
-        each_plane(*in_.v, image, head, [&](const Bf16* from, int plane) {
-          interleave_transposed(from, padded_, width_, values + plane * token_size);
-        });
-        each_plane(*in_.q, image, head, [&](const Bf16* from, int plane) {
-          columns_of(from, query_columns + plane * query_size);
-        });
-        each_plane(*job.dout, image, head, [&](const Bf16* from, int plane) {
-          columns_of(from, gradient_columns + plane * query_size);
-        });
-
-        for (int64_t t = 0; t < queries_; t += kPanel) {
-          const int64_t live = queries_ - t < kPanel ? queries_ - t : kPanel, row_tiles = (live + 15) / 16;
-          multiply_small<Hardware, kPlanes>(row_tiles, column_tiles(), width_ / 32, moved(q, t * width_),
-                                            transposed_tiles(keys), scores, padded_);
-          multiply_small<Hardware, kPlanes>(row_tiles, column_tiles(), width_ / 32,
-                                            moved(gradient, t * width_), transposed_tiles(values), d_weights,
-                                            padded_);
-          for (int64_t r = 0; r < kPanel; ++r) {
-            float *p = scores + r * padded_, *d = d_weights + r * padded_;
-            if (r < live) {
-              weigh(p, d, log_sum[t + r]);
-            } else {
-              for (int64_t j = 0; j < padded_; ++j) p[j] = d[j] = 0;
-            }
-            for (int64_t j = 0; j < padded_; j += kPanel)
-              Form::put(d_scores + r * padded_ + j, kPanel * padded_, load_panel(d + j));
-          }
-          interleave_rows(scores, weight_tiles + t / 32 * column_tiles() * kTileElements, score_size);
-          interleave_rows(d_weights, d_score_tiles + t / 32 * column_tiles() * kTileElements, score_size);
-          multiply_small<Hardware, kPlanes>(row_tiles, width_ / 16, padded_ / 32, block_rows(d_scores),
-                                            row_tiles_of(key_rows), sums, width_);
-          for (int64_t r = 0; r < live; ++r)
-            for (int64_t c = 0; c < width_; c += kPanel)
-              dq.put(image * queries_ + t + r, (job.dq_column + head * width_ + c) / kPanel,
-                     load_panel(sums + r * width_ + c));
-        }
-        const auto store_transposed = [&](const Bf16* left, const Bf16* right, const Activations& to,
-                                          int64_t column) {
-          multiply_small<Hardware, kPlanes>(
-              width_ / 16, column_tiles(), query_steps,
-              {left, query_steps * kTileElements, kTileElements, 64, query_size},
-              {right, kTileElements, column_tiles() * kTileElements, 64, score_size}, transposed, padded_);
-          const PanelsOf<Form> panels(to);
-          for (int64_t t = 0; t < tokens_; t += 16)
-            for (int64_t c = 0; c < width_; c += kPanel) {
-              alignas(64) float first[256], second[256];
-              transpose_16x16(transposed + c * padded_ + t, padded_ * 4, first);
-              transpose_16x16(transposed + (c + 16) * padded_ + t, padded_ * 4, second);
-              for (int64_t r = 0; r < 16 && t + r < tokens_; ++r)
-                panels.put(image * tokens_ + t + r, (column + head * width_ + c) / kPanel,
-                           {{load(first + r * 16), load(second + r * 16)}});
-            }
-        };
-        store_transposed(query_columns, d_score_tiles, *job.dk, job.dk_column);
-        store_transposed(gradient_columns, weight_tiles, *job.dv, job.dv_column);
+        prepare_operands(*job.dout, image, head);
+        for (int64_t t = 0; t < queries_; t += kPanel) backward_of_queries(job, image, head, t);
+        store_gemm(back_.query_columns, back_.d_score_tiles, image, *job.dk, job.dk_column + head * width_);
+        store_gemm(back_.gradient_columns, back_.weight_tiles, image, *job.dv, job.dv_column + head * width_);
       }
     Hardware::end();
   }
@@ -189,6 +106,9 @@ class AttentionTiles {
   int64_t side(Side s) const { return s == kTokens ? padded_ : s == kWidth ? width_ : kPanel; }
   int64_t size(Side rows, Side columns) const { return kPlanes * side(rows) * side(columns); }
   int64_t column_tiles() const { return (tokens_ + 15) / 16; }
+  int64_t query_steps() const { return padded_queries_ / 32; }
+  int64_t query_size() const { return padded_queries_ * width_; }
+  int64_t score_size() const { return padded_queries_ * padded_; }
 
   template <class Body>
   void each_plane(const Heads& heads, int64_t image, int64_t head, const Body& body) const {
@@ -209,6 +129,100 @@ class AttentionTiles {
     return {data, kTileElements, width_ / 16 * kTileElements, 64, padded_ * width_};
   }
   Tiles block_rows(const Bf16* data) const { return {data, 16 * padded_, 32, padded_ * 2, kPanel * padded_}; }
+
+  // The backward pass in the scratch buffers: the operands of one head, then P and dS of all its queries.
+  void reserve_backward() {
+    back_.keys = scratch_.keys.at_least(size(kTokens, kWidth));
+    back_.values = scratch_.values.at_least(size(kTokens, kWidth));
+    back_.key_rows = scratch_.key_rows.at_least(size(kTokens, kWidth));
+    back_.query_rows = scratch_.query_rows.at_least(query_size());
+    back_.query_columns = scratch_.query_columns.at_least(kPlanes * query_size());
+    back_.gradient_columns = scratch_.gradient_columns.at_least(kPlanes * query_size());
+    back_.d_scores = scratch_.d_scores.at_least(size(kBlock, kTokens));
+    back_.weight_tiles = scratch_.weight_tiles.at_least(kPlanes * score_size());
+    back_.d_score_tiles = scratch_.d_score_tiles.at_least(kPlanes * score_size());
+    back_.scores = scratch_.scores.at_least(kPanel * padded_);
+    back_.d_weights = scratch_.d_weights.at_least(kPanel * padded_);
+    back_.sums = scratch_.sums.at_least(kPanel * width_);
+    back_.transposed = scratch_.transposed.at_least(width_ * padded_);
+  }
+
+  void prepare_operands(const Heads& dout, int64_t image, int64_t head) const {
+    const int64_t token_size = padded_ * width_;
+    each_plane(*in_.k, image, head, [&](const Bf16* from, int plane) {
+      interleave_transposed(from, padded_, width_, back_.keys + plane * token_size);
+      interleave(from, padded_, width_, back_.key_rows + plane * token_size);
+    });
+    each_plane(*in_.v, image, head, [&](const Bf16* from, int plane) {
+      interleave_transposed(from, padded_, width_, back_.values + plane * token_size);
+    });
+    each_plane(*in_.q, image, head, [&](const Bf16* from, int plane) {
+      columns_of(from, back_.query_columns + plane * query_size());
+    });
+    each_plane(dout, image, head, [&](const Bf16* from, int plane) {
+      columns_of(from, back_.gradient_columns + plane * query_size());
+    });
+  }
+
+  // Left operand x^T: [width / 16][query / 32] tiles of 16 columns by 32 queries
+  void columns_of(const Bf16* from, Bf16* to) const {
+    interleave(from, padded_queries_, width_, back_.query_rows);
+    for (int64_t step = 0; step < query_steps(); ++step)
+      for (int64_t c = 0; c < width_ / 16; ++c)
+        transpose_16x16(back_.query_rows + (step * (width_ / 16) + c) * kTileElements, 64,
+                        to + (c * query_steps() + step) * kTileElements);
+  }
+
+  // P, dS and dq of the 32 queries from t on.
+  void backward_of_queries(const AttentionGradient& job, int64_t image, int64_t head, int64_t t) const {
+    const int64_t live = queries_ - t < kPanel ? queries_ - t : kPanel, row_tiles = (live + 15) / 16;
+    const float* log_sum = job.log_sum_exp + (image * in_.q->heads() + head) * queries_ + t;
+    multiply_small<Hardware, kPlanes>(row_tiles, column_tiles(), width_ / 32,
+                                      moved(rows_of(*in_.q, image, head), t * width_),
+                                      transposed_tiles(back_.keys), back_.scores, padded_);
+    multiply_small<Hardware, kPlanes>(row_tiles, column_tiles(), width_ / 32,
+                                      moved(rows_of(*job.dout, image, head), t * width_),
+                                      transposed_tiles(back_.values), back_.d_weights, padded_);
+    for (int64_t r = 0; r < kPanel; ++r) {
+      float *p = back_.scores + r * padded_, *d = back_.d_weights + r * padded_;
+      if (r < live) {
+        weigh(p, d, log_sum[r]);
+      } else {
+        for (int64_t j = 0; j < padded_; ++j) p[j] = d[j] = 0;
+      }
+      for (int64_t j = 0; j < padded_; j += kPanel)
+        Form::put(back_.d_scores + r * padded_ + j, kPanel * padded_, load_panel(d + j));
+    }
+    const int64_t step = t / 32 * column_tiles() * kTileElements;
+    interleave_rows(back_.scores, back_.weight_tiles + step, score_size());
+    interleave_rows(back_.d_weights, back_.d_score_tiles + step, score_size());
+    multiply_small<Hardware, kPlanes>(row_tiles, width_ / 16, padded_ / 32, block_rows(back_.d_scores),
+                                      row_tiles_of(back_.key_rows), back_.sums, width_);
+    const PanelsOf<Form> dq(*job.dq);
+    for (int64_t r = 0; r < live; ++r)
+      for (int64_t c = 0; c < width_; c += kPanel)
+        dq.put(image * queries_ + t + r, (job.dq_column + head * width_ + c) / kPanel,
+               load_panel(back_.sums + r * width_ + c));
+  }
+
+  // to[token, column...] = (left right)^T: dk = (q^T dS)^T, dv = (dout^T P)^T of one head
+  void store_gemm(const Bf16* left, const Bf16* right, int64_t image, const Activations& to,
+                  int64_t column) const {
+    multiply_small<Hardware, kPlanes>(
+        width_ / 16, column_tiles(), query_steps(),
+        {left, query_steps() * kTileElements, kTileElements, 64, query_size()},
+        {right, kTileElements, column_tiles() * kTileElements, 64, score_size()}, back_.transposed, padded_);
+    const PanelsOf<Form> panels(to);
+    for (int64_t t = 0; t < tokens_; t += 16)
+      for (int64_t c = 0; c < width_; c += kPanel) {
+        alignas(64) float first[256], second[256];
+        transpose_16x16(back_.transposed + c * padded_ + t, padded_ * 4, first);
+        transpose_16x16(back_.transposed + (c + 16) * padded_ + t, padded_ * 4, second);
+        for (int64_t r = 0; r < 16 && t + r < tokens_; ++r)
+          panels.put(image * tokens_ + t + r, (column + c) / kPanel,
+                     {{load(first + r * 16), load(second + r * 16)}});
+      }
+  }
 
   // Scores p and gradients d of one row -> weights P and dS; both zero beyond the last token.
   void weigh(float* p, float* d, float log_sum) const {
@@ -245,8 +259,14 @@ class AttentionTiles {
   }
 
   AttentionInput in_;
-  int64_t queries_, tokens_, width_, padded_ = rounded_to_panel(tokens_);
+  int64_t queries_, tokens_, width_;
+  int64_t padded_ = rounded_to_panel(tokens_), padded_queries_ = rounded_to_panel(queries_);
   TileScratch& scratch_ = tile_scratch();
+  struct {
+    Bf16 *keys, *values, *key_rows, *query_rows, *query_columns, *gradient_columns, *d_scores, *weight_tiles,
+        *d_score_tiles;
+    float *scores, *d_weights, *sums, *transposed;
+  } back_{};  // into scratch_
 };
 
 template <class Hardware, class Form>

@@ -1,4 +1,4 @@
-// gelu'(x) of a product's outputs, kept in the forward pass for the backward pass.
+// gelu'(x) of a GEMM's outputs, kept in the forward pass for the backward pass.
 //
 // It lies between -0.1290 and 1.1290, so networks of bf16 keep a byte of it, in steps of 1/200: where a unit
 // is on, as exact as bf16, whose steps there are 1/256 and 1/128; 0, 1/2 and 1 are met exactly. It is a half

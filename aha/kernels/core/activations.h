@@ -1,4 +1,4 @@
-// The left operand of a product, in the form the kernel set multiplies.
+// The left operand of a GEMM, in the form the kernel set multiplies.
 //
 //   kF32       row-major float32; the stride is an odd number of cache lines, so that the rows of a block do
 //   not share cache sets kBf16      tiles of bfloat16: [row / 32][column / 32][32 rows][32 columns], each

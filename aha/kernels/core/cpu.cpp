@@ -20,7 +20,9 @@ constexpr std::array<std::string_view, 5> kNames = {"ref", "avx2", "avx512", "av
 
 bool has_avx2() {
   __builtin_cpu_init();
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  unsigned a, b, c = 0, d;
+  const bool f16c = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);  // clang 14 does not know its name
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && f16c;
 }
 
 bool has_avx512() {

@@ -41,7 +41,7 @@ IsaChoice lowered_isa(const IsaChoice& present, std::string_view request);
 // permission for tiles is inherited.
 Isa best_isa();
 
-// "avx512 (AMX: ...)" for --verbose and `aha doctor`.
+// "avx512 (AMX: ...)" for --verbose and `aha bench`.
 std::string describe_cpu();
 
 }  // namespace aha

@@ -1,11 +1,11 @@
-// The right operand of a product: weights laid out once in the order in which a kernel reads them.
+// The right operand of a GEMM: weights laid out once in the order in which a kernel reads them.
 //
 //   kF32                panels of 32 outputs: [n / 32][k][32]
 //   kBf16, kBf16Pair    blocks of 32 outputs by 32 inputs: [n / 32][k / 32][plane][2 tiles][16 input
 //   pairs][16 outputs][2]
 //
 // A panel is contiguous, so that the next one can be fetched while one is in use. Inputs and outputs are
-// rounded up to 32 with zeros: products have padded_outputs() columns.
+// rounded up to 32 with zeros: results have padded_outputs() columns.
 #pragma once
 
 #include <vector>
@@ -60,7 +60,7 @@ class PackedWeights {
 struct KernelSet;
 
 // `to` becomes the pack of the backward pass, W^T, from the pack W of the forward pass. Cheap beside a
-// product with it: some 250 instructions for 32 x 32 weights of bf16, whose product takes 32 cycles per row
+// GEMM with it: some 250 instructions for 32 x 32 weights of bf16, whose GEMM takes 32 cycles per row
 // of Zen 4. So networks keep one pack, not two (figures: docs/decisions/engine.md).
 void transpose_weights(const KernelSet& kernels, const PackedWeights& from, PackedWeights& to);
 

@@ -1,12 +1,14 @@
-// Vectors of float32 for the instruction set a file is compiled for: 16 lanes with AVX-512, 8 with AVX2.
+// Vectors of float32 for the instruction set a file is compiled for: 16 lanes with AVX-512, 8 with AVX2, 4
+// else. They are vectors of the compiler: +, -, *, / and comparisons work lane by lane.
 //
-// Only kernels_avx2.cpp, kernels_avx512.cpp, kernels_avx512bf16.cpp, kernels_amx.cpp and
-// tile_model_avx512.cpp include this and the headers over it. All is in an unnamed namespace: the same
-// function compiled for two instruction sets must stay two functions, or the linker would keep one of them
-// for every CPU.
+// Only the .cpp files of one instruction set (*_avx2.cpp, ...) and sinkhorn_portable.cpp include this and the
+// headers over it. All is in an unnamed namespace: the same function compiled for two instruction sets must
+// stay two functions, or the linker would keep one of them for every CPU.
 #pragma once
 
+#if defined(__AVX2__)
 #include <immintrin.h>
+#endif
 
 #include <cstdint>
 
@@ -121,9 +123,48 @@ inline Vec where_not_negative(Vec x, Vec a, Vec b) {
   return _mm256_blendv_ps(b, a, _mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_GE_OQ));
 }
 
-#else
-#error "vector.h is for files compiled for AVX2 or AVX-512"
+#else  // any CPU: the little that sinkhorn/ needs
+
+using Vec = float __attribute__((vector_size(16)));
+constexpr int kLanes = 4;
+
+inline Vec load(const float* p) {
+  Vec x;
+  __builtin_memcpy(&x, p, sizeof x);
+  return x;
+}
+inline void store(float* p, Vec x) {
+  __builtin_memcpy(p, &x, sizeof x);
+}
+inline Vec splat(float x) {
+  return x - Vec{};
+}
+inline float reduce_add(Vec x) {
+  return (x[0] + x[2]) + (x[1] + x[3]);
+}
+
 #endif
+
+// The same bits as other lanes.
+using IntVec = int32_t __attribute__((vector_size(sizeof(Vec)), may_alias));
+using UnsignedVec = uint32_t __attribute__((vector_size(sizeof(Vec)), may_alias));
+using WideVec = uint64_t __attribute__((vector_size(sizeof(Vec)), may_alias));
+using DoubleVec = double __attribute__((vector_size(sizeof(Vec)), may_alias));
+
+inline IntVec splat_int(int32_t x) {
+  return x - IntVec{};
+}
+inline IntVec lane_numbers() {
+  IntVec lanes{};
+  for (int l = 0; l < kLanes; ++l) lanes[l] = l;
+  return lanes;
+}
+// The first `count` lanes, zeros beyond.
+inline Vec first_lanes(Vec x, int count) {
+  return (Vec)((IntVec)x & (lane_numbers() < splat_int(count)));
+}
+
+#if defined(__AVX2__)
 
 // e^x for x up to about 80; below -87 it stays at e^-87. NaN stays NaN.
 // x = n ln 2 + r; e^r by a polynomial of degree 6, fitted on |r| <= ln 2 / 2 with relative error 4e-9.
@@ -190,6 +231,8 @@ inline Panel operator*(const Panel& a, Vec factor) {
   for (int i = 0; i < kVecs; ++i) s.v[i] = a.v[i] * factor;
   return s;
 }
+
+#endif
 
 }  // namespace
 }  // namespace aha

@@ -58,7 +58,7 @@ struct DepthwiseJob {
   int64_t out_stride = 0;
   bool add = false;  // start = what is in out, instead of the bias
   Activations* operand =
-      nullptr;  // the new out as the operand of the next product, from its row 0 on; null = not wanted
+      nullptr;  // the new out as the operand of the next GEMM, from its row 0 on; null = not wanted
 };
 
 // Lines first_line .. first_line + lines - 1. in and out must not overlap.

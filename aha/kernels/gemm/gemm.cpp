@@ -8,11 +8,11 @@ namespace {
 
 struct Check {
   const KernelSet& kernels;
-  int64_t rows, columns;  // of the product; columns padded
+  int64_t rows, columns;  // of the result; columns padded
 
   void rows_of_floats(const float* out, int64_t stride) const {
     if (!out || stride < columns)
-      throw input_error("product: expected rows at least {} floats apart, found {}", columns, stride);
+      throw input_error("gemm: expected rows at least {} floats apart, found {}", columns, stride);
   }
   template <class Operand>  // Activations or ActivationDerivative
   void operand(const Operand* a, std::string_view what) const {
@@ -27,15 +27,15 @@ struct Check {
   void operator()(const StoreWithTable& e) const {
     rows_of_floats(e.out, e.stride);
     if (!e.table || e.period < 1)
-      throw input_error("product: expected a table of at least one row, found {}", e.period);
+      throw input_error("gemm: expected a table of at least one row, found {}", e.period);
   }
-  void operator()(const StoreActivations& e) const { operand(e.out, "product"); }
+  void operator()(const StoreActivations& e) const { operand(e.out, "GEMM"); }
   void operator()(const GeluToActivations& e) const {
-    operand(e.out, "product after GELU");
+    operand(e.out, "GEMM after GELU");
     if (e.derivative) operand(e.derivative, "derivative of GELU");
   }
   void operator()(const ScaleToActivations& e) const {
-    operand(e.out, "scaled product");
+    operand(e.out, "scaled GEMM");
     operand(e.factor, "factor");
   }
   void operator()(const StoreHeads& e) const {
@@ -57,7 +57,7 @@ void gemm(const KernelSet& kernels, int64_t rows, const Activations& x, const Pa
           const Epilogue& epilogue) {
   if (x.format() != kernels.format || weights.format() != kernels.format || x.rows() < rows ||
       x.columns() != weights.inputs())
-    throw input_error("product: expected {} x {} in {}, found {} x {} in {} and weights in {}", rows,
+    throw input_error("gemm: expected {} x {} in {}, found {} x {} in {} and weights in {}", rows,
                       weights.inputs(), name_of(kernels.format), x.rows(), x.columns(), name_of(x.format()),
                       name_of(weights.format()));
   std::visit(Check{kernels, rows, weights.padded_outputs()}, epilogue);

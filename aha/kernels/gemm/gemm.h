@@ -1,4 +1,4 @@
-// Products of activations with frozen weights, finished in place: y = epilogue(x W^T).
+// GEMM of activations with frozen weights, finished in place: y = epilogue(x W^T).
 //
 // The sums of a 32-column panel of one row go from the registers straight into one of the epilogues below, so
 // that bias, GELU, residual and the cut into heads cost no pass over memory. Sums are float32. The value of a
@@ -17,7 +17,7 @@
 
 namespace aha {
 
-// Below, `sum` is the product at (row, n); n runs over padded_outputs(). A bias may be null; otherwise it has
+// Below, `sum` is x W^T at (row, n); n runs over padded_outputs(). A bias may be null; otherwise it has
 // padded_outputs() values. Rows of float32 outputs are `stride` floats apart, at least padded_outputs().
 
 // out = sum + bias
@@ -39,7 +39,7 @@ struct StoreWithTable {
   const float* table = nullptr;  // (period, padded_outputs)
   int64_t period = 1;
 };
-// out = sum + bias, as the left operand of the next product
+// out = sum + bias, as the left operand of the next GEMM
 struct StoreActivations {
   Activations* out = nullptr;
   const float* bias = nullptr;

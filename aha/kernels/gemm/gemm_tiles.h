@@ -1,4 +1,4 @@
-// Products on bf16 tiles.
+// GEMM on bf16 tiles.
 //
 // Four tiles hold 32 x 32 sums; a step (32 inputs) loads two tiles of x and two of the weights for four
 // multiplications. A pair adds high * low and low * high: twelve multiplications for ten loads. While a block

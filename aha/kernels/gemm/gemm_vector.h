@@ -1,4 +1,4 @@
-// Products in vector registers, float32.
+// GEMM in vector registers, float32.
 //
 // The inner tile keeps 14 x 32 sums in registers (AVX-512; 6 x 16 with AVX2), reads one row of a weight panel
 // and one value of each of its rows of x a step, and runs over the whole depth: each sum is one chain of

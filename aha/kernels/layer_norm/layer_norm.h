@@ -1,4 +1,4 @@
-// Layer normalization without its affine part, which fold.h moves into the weights that follow.
+// Layer normalization without its affine part, which nn/folded_linear.h moves into the weights that follow.
 //
 //   mean = sum(x) / D,  rstd = 1 / sqrt(sum((x - mean)^2) / D + epsilon),  xhat = (x - mean) * rstd
 //
@@ -25,7 +25,7 @@ struct LayerNormGradient {
   const float* rstd = nullptr;
   float* dx = nullptr;  // added to, rows dx_stride apart
   int64_t dx_stride = 0;
-  Activations* dx_operand = nullptr;  // the new dx as the operand of the next product; null = not wanted
+  Activations* dx_operand = nullptr;  // the new dx as the operand of the next GEMM; null = not wanted
 };
 void layer_norm_backward(const KernelSet& kernels, int64_t rows, const LayerNormGradient& job);
 

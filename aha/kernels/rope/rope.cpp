@@ -1,20 +1,17 @@
 #include "aha/kernels/rope/rope.h"
 
-#include <vector>
-
 #include "aha/base/error.h"
-#include "aha/kernels/kernel_set.h"
-#include "aha/kernels/rope/rope_loops.h"
+#include "aha/kernels/sets/kernels_ref.h"
 
 namespace aha {
 
-void rotate_heads_ref(int64_t images, int64_t first_token, const float* cos, const float* sin, Heads& heads) {
-  const int64_t half = heads.width() / 2;
+void rotate_heads_ref(int64_t images, const RopeAngles& rope, Heads& heads) {
+  const int64_t width = heads.width(), half = width / 2;
   for (int64_t b = 0; b < images; ++b)
     for (int64_t h = 0; h < heads.heads(); ++h)
-      for (int64_t t = first_token; t < heads.tokens(); ++t) {
-        const float* c = cos + (t - first_token) * heads.width();
-        const float* s = sin + (t - first_token) * heads.width();
+      for (int64_t t = rope.first_token; t < heads.tokens(); ++t) {
+        const float *c = rope.cos + (t - rope.first_token) * width,
+                    *s = rope.sin + (t - rope.first_token) * width;
         for (int64_t i = 0; i < half; ++i) {
           const float low = heads.at(b, h, t, i), high = heads.at(b, h, t, i + half);
           heads.set(b, h, t, i, low * c[i] - high * s[i]);
@@ -23,15 +20,39 @@ void rotate_heads_ref(int64_t images, int64_t first_token, const float* cos, con
       }
 }
 
-void rotate_heads(const KernelSet& kernels, int64_t images, int64_t first_token, const float* cos,
-                  const float* sin, Heads& heads) {
-  if (first_token < 0 || first_token > heads.tokens() || images > heads.images())
-    throw input_error("rotary positions: expected at most {} images and {} tokens, found {} and {}",
-                      heads.images(), heads.tokens(), images, first_token);
-  if (kernels.isa >= Isa::kAvx512 && heads.width() % 32 == 0)
-    rotate_heads_avx512(images, first_token, cos, sin, heads);
-  else
-    rotate_heads_ref(images, first_token, cos, sin, heads);
+void rotate_gradient_ref(const RopeAngles& rope, const RopeGradient& job) {
+  const int64_t half = job.width / 2;
+  for (int64_t b = 0; b < job.images; ++b)
+    for (int64_t t = rope.first_token; t < job.tokens; ++t)
+      for (int64_t h = 0; h < job.heads; ++h) {
+        const float *c = rope.cos + (t - rope.first_token) * job.width,
+                    *s = rope.sin + (t - rope.first_token) * job.width;
+        const int64_t row = b * job.tokens + t, first = job.column + h * job.width;
+        for (int64_t i = 0; i < half; ++i) {
+          const float low = job.gradient->at(row, first + i), high = job.gradient->at(row, first + i + half);
+          job.gradient->set(row, first + i, low * c[i] + high * s[i + half]);
+          job.gradient->set(row, first + i + half, high * c[i + half] - low * s[i]);
+        }
+      }
+}
+
+void rotate_heads(const KernelSet& kernels, int64_t images, const RopeAngles& rope, Heads& heads) {
+  if (rope.first_token < 0 || images > heads.images() || heads.format() != kernels.format)
+    throw input_error("rotary positions: expected at most {} images in {}, found {} in {}", heads.images(),
+                      name_of(kernels.format), images, name_of(heads.format()));
+  kernels.rotate_heads(images, rope, heads);
+}
+
+void rotate_gradient(const KernelSet& kernels, const RopeAngles& rope, const RopeGradient& job) {
+  const Activations& g = *job.gradient;
+  if (job.images * job.tokens > g.rows() || job.column + job.heads * job.width > g.columns() ||
+      job.column % kPanel != 0 || job.width % kPanel != 0 || g.format() != kernels.format)
+    throw input_error(
+        "gradient of rotary positions: expected {} heads of {} columns from column {}, all multiples of {}, "
+        "within {} x {} in {}, found {}",
+        job.heads, job.width, job.column, kPanel, g.rows(), g.columns(), name_of(kernels.format),
+        name_of(g.format()));
+  kernels.rotate_gradient(rope, job);
 }
 
 }  // namespace aha

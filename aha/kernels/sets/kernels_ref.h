@@ -9,6 +9,11 @@ void gemm_ref(int64_t rows, const Activations& x, const PackedWeights& weights, 
 void transpose_weights_ref(const PackedWeights& from, PackedWeights& to);
 void attention_forward_ref(const AttentionInput& input, Activations& out, float* log_sum_exp);
 void attention_backward_ref(const AttentionInput& input, const AttentionGradient& job);
+void rotate_heads_ref(int64_t images, const RopeAngles& rope, Heads& heads);
+void rotate_gradient_ref(const RopeAngles& rope, const RopeGradient& job);
+void swiglu_ref(int64_t rows, const Activations& gates, Activations& out);
+void swiglu_backward_ref(int64_t rows, const Activations& gates, const Activations& dout,
+                         Activations& dgates);
 void layer_norm_ref(int64_t rows, const float* x, int64_t stride, float epsilon, Activations& xhat,
                     float* rstd);
 void layer_norm_backward_ref(int64_t rows, const LayerNormGradient& job);
@@ -19,6 +24,8 @@ void gelu_ref(int64_t n, const float* x, float* y, float* derivative);
 void softmax_rows_ref(int64_t rows, int64_t columns, float* x, int64_t stride, float* log_sum_exp);
 void compose_ref(const PatchSource& source, const float* keep, int64_t first_row, Activations& rows);
 void compose_backward_ref(const PatchSource& source, const float* gradient, int64_t stride, float* d_keep);
+void weight_gradient_ref(const KernelSet& kernels, int64_t rows, const WeightGradient& job);
+void operand_from_rows_ref(int64_t rows, const float* x, int64_t stride, Activations& out);
 
 // gelu(x) and gelu'(x) of one value
 struct GeluValue {

@@ -5,18 +5,12 @@
 
 #include "aha/base/error.h"
 #include "aha/base/rng.h"
+#include "aha/kernels/kernel_set.h"
 #include "aha/kernels/sinkhorn/gumbel.h"
 #include "aha/kernels/sinkhorn/sinkhorn_state.h"
 
 namespace aha {
 namespace {
-
-// Best first.
-constexpr const SinkhornLoops* kPriority[] = {
-    &kSinkhornAvx512,
-    &kSinkhornAvx2,
-    &kSinkhornPortable,
-};
 
 void check(const SinkhornProblem& problem, std::span<float> masks) {
   const size_t K = problem.scores.size();
@@ -44,9 +38,7 @@ void check(const SinkhornProblem& problem, std::span<float> masks) {
 }  // namespace
 
 const SinkhornLoops& sinkhorn_loops() {
-  for (const SinkhornLoops* loops : kPriority)
-    if (loops->isa <= best_isa()) return *loops;
-  return kSinkhornPortable;
+  return *kernel_set(best_isa(), Precision::kF32).sinkhorn;
 }
 
 std::string_view name_of(SinkhornPath path) {

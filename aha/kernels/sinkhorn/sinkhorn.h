@@ -1,7 +1,7 @@
 // Soft top-k masks of one image by Gumbel-Sinkhorn, forward and exact gradient, without ever storing the
 // plan.
 //
-// K scores a_i meet K positions p_j = (K - j) / K, j = 0..K-1 (1, ..., 1/K), both centerd on their means:
+// K scores a_i meet K positions p_j = (K - j) / K, j = 0..K-1 (1, ..., 1/K), both centered on their means:
 //
 //   L_ij = (-(a_i - p_j)^2 + noise * Gumbel_ij) / tau
 //   P    = exp(L), `iterations` times { rows to sum one, columns to sum one }, then once more rows to sum one

@@ -1,4 +1,4 @@
-#include "aha/kernels/sinkhorn/sinkhorn_loops.inl"
+#include "aha/kernels/sinkhorn/sinkhorn_vector.h"
 
 namespace aha {
 constinit const SinkhornLoops kSinkhornAvx512 = loops_of(Isa::kAvx512);

@@ -54,7 +54,8 @@ void start(State& state) {
     state.loops->build(logits, gauge.log_row.data(), gauge.log_column.data(), dense.kernel.data());
     set_ones(state, v);
   }
-  dense.gauges.assign(1, std::move(gauge));
+  dense.gauges.clear();
+  dense.gauges.push_back(std::move(gauge));
   dense.built = 0;
 }
 

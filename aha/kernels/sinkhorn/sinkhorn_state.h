@@ -25,11 +25,11 @@ struct SinkhornWorkspace::State {
   int32_t K = 0, ld = 0, S = 0, iterations = 0;
   double tau = 1, noise = 0;
   uint64_t seed = 0, stream = 0;
-  double steepest = 0, spread = 0;  // largest and root-mean-square |score|, centerd
+  double steepest = 0, spread = 0;  // largest and root-mean-square |score|, centered
   std::vector<int32_t> ends;        // ks and, as the last segment's end, K
 
   AlignedBuffer<double> slope;              // (K) 2 a / tau
-  AlignedBuffer<double> position64;         // (ld), centerd
+  AlignedBuffer<double> position64;         // (ld), centered
   AlignedBuffer<float> position;            // (ld)
   AlignedBuffer<float> u, v;                // (iterations + 1, ld)
   AlignedBuffer<float> grad, v_grad, work;  // scratch

@@ -1,21 +1,22 @@
 #include "aha/kernels/weight_gradient/weight_gradient.h"
 
-#include <cstring>
 #include <list>
 
 #include "aha/base/error.h"
-#include "aha/kernels/kernel_set.h"
-#include "aha/kernels/weight_gradient/weight_gradient_loops.h"
+#include "aha/kernels/sets/kernels_ref.h"
+#include "aha/kernels/weight_gradient/tile_operands.h"
 
 namespace aha {
 namespace {
 
-struct TileOperands {
-  Activations left;
-  PackedWeights right;
-};
+void check_operand(const KernelSet& kernels, int64_t rows, const Activations* a, std::string_view what) {
+  if (!a || a->format() != kernels.format || a->rows() < rows)
+    throw input_error("{}: expected {} rows in {}, found {} in {}", what, rows, name_of(kernels.format),
+                      a ? a->rows() : 0, a ? name_of(a->format()) : "nothing");
+}
 
-// Operands of one shape, kept between calls: a training step asks for the same few shapes again and again.
+}  // namespace
+
 TileOperands& tile_operands(Format format, int64_t N, int64_t K, int64_t rows) {
   constexpr size_t kKept = 16;
   static thread_local std::list<TileOperands> kept;
@@ -26,15 +27,11 @@ TileOperands& tile_operands(Format format, int64_t N, int64_t K, int64_t rows) {
   return kept.emplace_front(TileOperands{Activations(format, N, rows), PackedWeights(format, K, rows)});
 }
 
-void check_operand(const KernelSet& kernels, int64_t rows, const Activations* a, std::string_view what) {
-  if (!a || a->format() != kernels.format || a->rows() < rows)
-    throw input_error("{}: expected {} rows in {}, found {} in {}", what, rows, name_of(kernels.format),
-                      a ? a->rows() : 0, a ? name_of(a->format()) : "nothing");
+void multiply_operands(const KernelSet& kernels, const TileOperands& operands, const WeightGradient& job) {
+  gemm(kernels, job.dy->columns(), operands.left, operands.right, AddToRows{job.weight, job.stride, nullptr});
 }
 
-}  // namespace
-
-void weight_gradient_ref(int64_t rows, const WeightGradient& job) {
+void weight_gradient_ref(const KernelSet&, int64_t rows, const WeightGradient& job) {
   for (int64_t n = 0; n < job.dy->columns(); ++n) {
     for (int64_t k = 0; k < job.x->columns(); ++k) {
       double sum = 0;
@@ -60,15 +57,7 @@ void weight_gradient(const KernelSet& kernels, int64_t rows, const WeightGradien
   if (!job.weight || job.stride < rounded_to_panel(job.x->columns()))
     throw input_error("gradient of weights: expected rows at least {} floats apart, found {}",
                       rounded_to_panel(job.x->columns()), job.stride);
-  if (rows == 0) return;
-  if (kernels.isa == Isa::kReference) return weight_gradient_ref(rows, job);
-  if (kernels.format == Format::kF32)
-    return kernels.isa >= Isa::kAvx512 ? weight_gradient_avx512(rows, job) : weight_gradient_avx2(rows, job);
-  auto& [left, right] = tile_operands(kernels.format, job.dy->columns(), job.x->columns(), rows);
-  transpose_tiles_avx512(rows, *job.dy, left);
-  interleave_tiles_avx512(rows, *job.x, right);
-  gemm(kernels, job.dy->columns(), left, right, AddToRows{job.weight, job.stride, nullptr});
-  if (job.bias) add_column_sums_avx512(rows, *job.dy, job.bias);
+  if (rows > 0) kernels.weight_gradient(kernels, rows, job);
 }
 
 void operand_from_rows(const KernelSet& kernels, int64_t rows, const float* x, int64_t stride,
@@ -76,13 +65,7 @@ void operand_from_rows(const KernelSet& kernels, int64_t rows, const float* x, i
   check_operand(kernels, rows, &out, "operand");
   if (stride < out.columns())
     throw input_error("operand: expected rows at least {} floats apart, found {}", out.columns(), stride);
-  if (kernels.format == Format::kF32)
-    for (int64_t r = 0; r < rows; ++r)
-      std::memcpy(out.f32() + r * out.stride(), x + r * stride, sizeof(float) * out.columns());
-  else if (kernels.isa == Isa::kReference)
-    operand_from_rows_ref(rows, x, stride, out);
-  else
-    operand_from_rows_avx512(rows, x, stride, out);
+  kernels.operand_from_rows(rows, x, stride, out);
 }
 
 }  // namespace aha

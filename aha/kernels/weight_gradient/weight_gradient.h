@@ -1,4 +1,4 @@
-// The gradient of a product's weights: a product of two activations over their rows.
+// The gradient of a GEMM's weights: a GEMM of two activations over their rows.
 //
 //   y = x W^T + b:    dW[n, k] += sum_r dy[r, n] x[r, k],    db[n] += sum_r dy[r, n]
 //

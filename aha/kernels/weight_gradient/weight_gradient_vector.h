@@ -4,8 +4,11 @@
 // columns, which stay in the first level cache, dy as panels as wide as the tile is high.
 #pragma once
 
+#include <cstring>
+
 #include "aha/kernels/gemm/gemm_vector.h"
-#include "aha/kernels/weight_gradient/weight_gradient_loops.h"
+#include "aha/kernels/weight_gradient/column_sums.h"
+#include "aha/kernels/weight_gradient/weight_gradient.h"
 
 namespace aha {
 namespace {
@@ -13,7 +16,7 @@ namespace {
 constexpr int64_t kSlice = 256;
 static_assert(kTileRows <= kLanes);
 
-inline void weight_gradient_f32(int64_t rows, const WeightGradient& job) {
+inline void weight_gradient_f32(const KernelSet&, int64_t rows, const WeightGradient& job) {
   const Activations &dy = *job.dy, &x = *job.x;
   const int64_t N = dy.columns(), K = rounded_to_panel(x.columns());
   const int64_t tiles = (N + kTileRows - 1) / kTileRows;
@@ -40,16 +43,12 @@ inline void weight_gradient_f32(int64_t rows, const WeightGradient& job) {
       }
     }
   }
+  if (job.bias) add_column_sums<FormF32>(rows, dy, job.bias);
 }
 
-template <class Form>
-void add_column_sums(int64_t rows, const Activations& dy, float* sums) {
-  const PanelsOf<Form> panels(dy);
-  for (int64_t s = 0; s < dy.panels(); ++s) {
-    Panel total = load_panel(sums + s * kPanel);
-    for (int64_t r = 0; r < rows; ++r) total = total + panels.get(r, s);
-    store_panel(sums + s * kPanel, total);
-  }
+inline void copy_rows(int64_t rows, const float* x, int64_t stride, Activations& out) {
+  for (int64_t r = 0; r < rows; ++r)
+    std::memcpy(out.f32() + r * out.stride(), x + r * stride, sizeof(float) * out.columns());
 }
 
 }  // namespace

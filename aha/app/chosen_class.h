@@ -1,0 +1,25 @@
+// The class that is explained, as a user names it.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "aha/networks/classifier.h"
+
+namespace aha {
+
+// An index, or a name of the target's (case and the list's further names after a comma do not matter). Input
+// error that lists near names.
+int class_from_text(const std::string& text, const ClassifierInfo& target);
+
+struct ChosenClass {
+  int index = 0;
+  std::string name;  // empty where the target has no names
+  double probability = 0;
+};
+nlohmann::ordered_json json_from(const ChosenClass& chosen);
+
+// `wanted`: "predicted", an index or a name; probs (C), double.
+ChosenClass chosen_class(const std::string& wanted, const Tensor& probs, const ClassifierInfo& target);
+
+}  // namespace aha

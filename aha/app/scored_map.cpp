@@ -1,0 +1,45 @@
+#include "aha/app/scored_map.h"
+
+#include "aha/base/error.h"
+#include "aha/base/timer.h"
+
+namespace aha {
+
+std::vector<ScoredMap> scored_maps(Method& method, const std::string& spec, Classifier& target,
+                                   const Tensor& pixels, const Tensor& classes,
+                                   const std::vector<std::string>& images,
+                                   const std::vector<Tensor>& references, const Context& context) {
+  std::vector<uint64_t> streams;
+  for (const auto& image : images) streams.push_back(image_stream(image));
+  const Timer timer;
+  const Attribution attribution = method.attribute(pixels, classes.to(pixels.device()), streams, context);
+  const Tensor maps = attribution.maps.to(torch::kCPU, torch::kFloat32).contiguous();  // (B, H, W)
+  const double seconds = timer.seconds() / static_cast<double>(images.size());
+  for (size_t b = 0; b < images.size(); ++b) {
+    if (!attribution.made[b].failure.empty())
+      throw work_error("{}: {}", images[b], attribution.made[b].failure);
+    if (!maps[static_cast<int64_t>(b)].isfinite().all().item<bool>())
+      throw work_error("{}: the map of {} is not finite", images[b], spec);
+  }
+  std::vector<MapScore> scores;
+  if (!references.empty()) scores = score_maps(target, pixels, maps, classes, references, context);
+  std::vector<ScoredMap> out;
+  for (size_t b = 0; b < images.size(); ++b) {
+    out.push_back({maps[static_cast<int64_t>(b)], attribution.made[b], seconds, {}});
+    if (!scores.empty()) out.back().score = scores[b];
+  }
+  return out;
+}
+
+void add_to_json(nlohmann::ordered_json& json, const ScoredMap& m) {
+  json["refine"] = m.made.steps;
+  json["loss"] = std::isfinite(m.made.loss) ? nlohmann::ordered_json(m.made.loss) : nlohmann::ordered_json();
+  json["passes"] = {{"forwards", m.made.passes.forwards}, {"backwards", m.made.passes.backwards}};
+  if (m.score) {
+    json["deletion"] = m.score->deletion;
+    json["insertion"] = m.score->insertion;
+  }
+  json["seconds"] = m.seconds;
+}
+
+}  // namespace aha

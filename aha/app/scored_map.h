@@ -1,0 +1,28 @@
+// A map with what it took to make it and how good it is: what `explain` and `compare` show.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "aha/methods/method.h"
+#include "aha/metrics/map_score.h"
+
+namespace aha {
+
+struct ScoredMap {
+  Tensor map;  // (H, W) float32 on the CPU
+  Attribution::Made made;
+  double seconds = 0;             // of the map alone: no reading, no score
+  std::optional<MapScore> score;  // absent where there were no references
+};
+// Adds the keys refine, loss (null where there was no step), passes, deletion, insertion and seconds.
+void add_to_json(nlohmann::ordered_json& json, const ScoredMap& map);
+
+// One for each of pixels (B, 3, H, W), classes (B); `images` are their names. Work error where a map is not
+// finite.
+std::vector<ScoredMap> scored_maps(Method& method, const std::string& spec, Classifier& target,
+                                   const Tensor& pixels, const Tensor& classes,
+                                   const std::vector<std::string>& images,
+                                   const std::vector<Tensor>& references, const Context& context);
+
+}  // namespace aha

@@ -1,0 +1,38 @@
+#include "aha/evaluate/image_batch.h"
+
+#include "aha/metrics/sweep.h"
+
+namespace aha {
+
+ImageBatch chosen_images(const ImageBatch& batch, const std::vector<int64_t>& rows) {
+  if (static_cast<int64_t>(rows.size()) == batch.size()) return batch;
+  ImageBatch out;
+  for (const int64_t r : rows) {
+    out.index.push_back(batch.index[r]);
+    out.images.push_back(batch.images[r]);
+  }
+  const auto of = [index = torch::tensor(rows, torch::kInt64)](const Tensor& whole) {
+    return whole.defined() ? whole.index_select(0, index.to(whole.device())) : whole;
+  };
+  out.pixels = of(batch.pixels);
+  out.clean = of(batch.clean);
+  for (const auto& [name, values] : batch.references) out.references[name] = of(values);
+  for (const auto& [name, values] : batch.replaced) out.replaced[name] = of(values);
+  for (const auto& [name, values] : batch.classes) out.classes[name] = of(values);
+  return out;
+}
+
+void ask_target(ImageBatch& batch, Classifier& target, const std::vector<std::string>& references,
+                const ReferenceOptions& options, const Context& context) {
+  batch.clean = probabilities(target, batch.pixels, context);
+  for (const auto& name : references) {
+    batch.references[name] = reference_image(batch.pixels, reference_from_name(name), options);
+    batch.replaced[name] = probabilities(target, batch.references[name], context);
+  }
+  std::vector<int64_t> labels;
+  for (const auto& image : batch.images) labels.push_back(image.label);
+  batch.classes["predicted"] = batch.clean.argmax(1);
+  batch.classes["truth"] = torch::tensor(labels, torch::kInt64);
+}
+
+}  // namespace aha

@@ -1,0 +1,34 @@
+// Images evaluated together, and what the target says of them: the clean and the fully replaced versions are
+// asked once, whatever the number of methods.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "aha/base/context.h"
+#include "aha/evaluate/row_key.h"
+#include "aha/networks/classifier.h"
+#include "aha/perturb/reference.h"
+
+namespace aha {
+
+struct ImageBatch {
+  std::vector<int64_t> index;  // in the data set
+  std::vector<KeyedImage> images;
+  Tensor pixels;  // (B, 3, H, W)
+  Tensor clean;   // (B, C) probabilities, double; ask_target() fills it and what follows
+  std::map<std::string, Tensor> references, replaced;  // by reference, (B, 3, H, W), (B, C)
+  std::map<std::string, Tensor> classes;               // by explained class, (B)
+
+  int64_t size() const { return static_cast<int64_t>(images.size()); }
+};
+
+// The chosen images.
+ImageBatch chosen_images(const ImageBatch& batch, const std::vector<int64_t>& rows);
+
+// One forward pass for each image, and one more for each reference.
+void ask_target(ImageBatch& batch, Classifier& target, const std::vector<std::string>& references,
+                const ReferenceOptions& options, const Context& context);
+
+}  // namespace aha

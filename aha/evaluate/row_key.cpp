@@ -1,0 +1,37 @@
+#include "aha/evaluate/row_key.h"
+
+#include "aha/base/error.h"
+#include "aha/base/files.h"
+
+namespace aha {
+
+std::string key_from_json(const nlohmann::json& facts) {
+  const std::string text = facts.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return sha256_of_bytes(std::as_bytes(std::span(text))).substr(0, 32);
+}
+
+std::string content_key(const Image& image) {
+  return key_from_json({image.width, image.height, sha256_of_bytes(std::as_bytes(std::span(image.rgb)))});
+}
+
+RowKeys::RowKeys(nlohmann::json settings, const nlohmann::json& card)
+    : settings_(std::move(settings)),
+      shared_(key_from_json(settings_)),
+      card_(card.is_null() ? "" : key_from_json(card)) {}
+
+std::string RowKeys::row(const KeyedImage& image, const Method& method, const std::string& explained) const {
+  return key_from_json({shared_, card_of(method), method.identity(), image.id, image.content, explained,
+                        explained == "truth" ? image.label : -1});
+}
+
+std::string RowKeys::image(const KeyedImage& image) const {
+  return key_from_json({settings_.at("input"), image.id, image.content});
+}
+
+std::string RowKeys::timing(const Method& method, int threads, const std::string& cpu) const {
+  nlohmann::json facts = {card_of(method), method.identity(), threads, cpu};
+  for (const char* fact : {"target", "input", "precision", "device"}) facts.push_back(settings_.at(fact));
+  return key_from_json(facts);
+}
+
+}  // namespace aha

@@ -1,0 +1,51 @@
+// What a stored figure depends on, as one key: two rows with the same key hold the same figures, and a row is
+// made again as soon as one of these facts changes:
+//
+//   target (architecture, sha256, classes), input (size, resize rule and filter, crop, mean, std), protocol,
+//   references, seed, precision, device, version of the numerics; the image (its id, which seeds random
+//   numbers, and its decoded pixels), its label where the true class is explained; the method with all its
+//   options, and the whole card of the explainer where the method uses one.
+//
+// A timing depends on target, input, precision, device, method and explainer too, and on the number of
+// threads and the CPU. A key is the first half of a sha256 in hex digits: also a file name.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "aha/methods/method.h"
+
+namespace aha {
+
+// Bumped with every change of the code that moves a stored figure (maps, sweeps, preprocessing, references).
+constexpr int kNumericsVersion = 2;
+
+std::string key_from_json(const nlohmann::json& facts);
+
+// Of the decoded pixels.
+std::string content_key(const Image& image);
+
+// What keys know of an image.
+struct KeyedImage {
+  std::string id, content;
+  int label = -1;
+};
+
+class RowKeys {
+ public:
+  // `settings`: the facts that all rows of an evaluation share. `card`: the explainer's; null = there is
+  // none.
+  RowKeys(nlohmann::json settings, const nlohmann::json& card);
+
+  std::string row(const KeyedImage& image, const Method& method, const std::string& explained) const;
+  std::string image(const KeyedImage& image) const;  // as the network sees it, for the report
+  std::string timing(const Method& method, int threads, const std::string& cpu) const;
+
+ private:
+  std::string card_of(const Method& method) const { return method.learned() ? card_ : ""; }
+
+  nlohmann::json settings_;
+  std::string shared_, card_;
+};
+
+}  // namespace aha

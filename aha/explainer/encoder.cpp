@@ -1,0 +1,86 @@
+#include "aha/explainer/encoder.h"
+
+#include "aha/base/error.h"
+
+namespace aha {
+namespace {
+
+std::vector<std::string> split_level(const std::string& level) {
+  std::vector<std::string> taps;
+  size_t begin = 0;
+  for (size_t end; (end = level.find('+', begin)) != std::string::npos; begin = end + 1)
+    taps.push_back(level.substr(begin, end - begin));
+  taps.push_back(level.substr(begin));
+  return taps;
+}
+
+class TapEncoder : public Encoder {
+ public:
+  TapEncoder(std::shared_ptr<Classifier> network, std::vector<std::string> levels, EncoderInfo info)
+      : network_(std::move(network)) {
+    info_ = std::move(info);
+    info_.levels = std::move(levels);
+    if (network_->tap_names().empty())
+      throw input_error("encoder {}: {} cannot be looked into; give an encoder model instead", info_.name,
+                        network_->info().name);
+    if (network_->prefix_tokens() == 0) info_.normalized = false;
+    for (const auto& level : info_.levels)
+      for (const auto& tap : split_level(level))
+        taps_.push_back(info_.normalized ? tap + ".normalized" : tap);
+    Taps(taps_).check(network_->tap_names(), network_->info().name);
+  }
+
+  std::vector<Tensor> features(const Tensor& pixels) override {
+    return levels_from(network_->features(pixels, taps_));
+  }
+
+  bool gives_chefer(const Classifier& target) const override {
+    return network_.get() == &target && network_->gives_relevance(taps_);
+  }
+
+  std::optional<FeaturesAndChefer> features_and_chefer(const Tensor& pixels, const Tensor& classes) override {
+    const auto found = network_->relevance(pixels, classes, taps_);
+    if (!found) return std::nullopt;
+    return FeaturesAndChefer{levels_from(found->features), found->patches};
+  }
+
+ private:
+  std::vector<Tensor> levels_from(const std::vector<Tensor>& maps) const {
+    std::vector<Tensor> levels;
+    size_t next = 0;
+    for (const auto& level : info_.levels) {
+      std::vector<Tensor> parts;
+      for (size_t i = split_level(level).size(); i > 0; --i) parts.push_back(maps[next++]);
+      levels.push_back(parts.size() == 1 ? parts[0] : torch::cat(parts, 1));
+    }
+    return levels;
+  }
+
+  std::shared_ptr<Classifier> network_;
+  std::vector<std::string> taps_;
+};
+
+}  // namespace
+
+std::unique_ptr<Encoder> encoder_from_target(Classifier& target, std::vector<std::string> levels) {
+  EncoderInfo info;
+  info.name = info.architecture = "target";
+  info.sha256 = target.info().sha256;
+  // The caller owns the target.
+  return encoder_from_classifier(std::shared_ptr<Classifier>(std::shared_ptr<void>(), &target),
+                                 std::move(levels), std::move(info));
+}
+
+std::unique_ptr<Encoder> encoder_from_classifier(std::shared_ptr<Classifier> network,
+                                                 std::vector<std::string> levels, EncoderInfo info) {
+  return std::make_unique<TapEncoder>(std::move(network), std::move(levels), std::move(info));
+}
+
+std::vector<int> widths_of(Encoder& encoder, int image_size) {
+  std::vector<int> widths;
+  for (const auto& map : encoder.features(torch::zeros({1, 3, image_size, image_size})))
+    widths.push_back(static_cast<int>(map.size(1)));
+  return widths;
+}
+
+}  // namespace aha

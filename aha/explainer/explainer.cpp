@@ -1,0 +1,66 @@
+#include "aha/explainer/explainer.h"
+
+#include "aha/base/error.h"
+#include "aha/explainer/prior.h"
+
+namespace aha {
+
+Explainer::Explainer(std::shared_ptr<Encoder> encoder, DecoderOptions options, Classifier* target)
+    : encoder_(std::move(encoder)), target_(target), decoder_(std::move(options)) {
+  if (encoder_->info().levels.size() != decoder_->options.widths.size())
+    throw input_error("explainer: the encoder gives {} levels, the decoder expects {}",
+                      encoder_->info().levels.size(), decoder_->options.widths.size());
+  add_prior(decoder_->options.prior, decoder_->options.prior_weight);
+}
+
+void Explainer::add_prior(const std::string& name, double weight) {
+  if (name != "none" && !target_)
+    throw input_error("explainer: its prior ({}) is a map of the target; give the target it was trained for",
+                      name);
+  if (target_) check_prior(name, *target_);
+  decoder_->options.prior = name;
+  decoder_->options.prior_weight = weight;
+}
+
+Features Explainer::features(const Tensor& pixels, const Tensor& classes) {
+  check_shape(pixels, {-1, 3, -1, -1}, "pixels of the explainer");
+  const int64_t H = pixels.size(2), W = pixels.size(3);
+  const auto& prior = decoder_->options.prior;
+  if (shares_forward())
+    if (const auto both = encoder_->features_and_chefer(pixels, classes))
+      return {both->levels, H, W, map_of_order(both->values, H, W)};
+  return {encoder_->features(pixels), H, W,
+          prior == "none" ? Tensor() : prior_map(prior, *target_, pixels, classes)};
+}
+
+bool Explainer::shares_forward() const {
+  return decoder_->options.prior == "chefer" && encoder_->gives_chefer(*target_);
+}
+
+std::shared_ptr<DecoderImpl> Explainer::decoder_copy() {
+  std::shared_ptr<DecoderImpl> copy;
+  {
+    const std::lock_guard lock(spares_->guard);
+    if (!spares_->list.empty()) {
+      copy = std::move(spares_->list.back());
+      spares_->list.pop_back();
+    }
+  }
+  if (copy && copy->top->weight.device() == decoder_->top->weight.device())
+    copy->become(*decoder_);
+  else
+    copy = std::dynamic_pointer_cast<DecoderImpl>(decoder_->clone());
+  copy->eval();
+  return {copy.get(), [copy, spares = spares_](DecoderImpl*) {
+            for (auto& parameter : copy->parameters()) parameter.mutable_grad() = Tensor();
+            const std::lock_guard lock(spares->guard);
+            spares->list.push_back(copy);
+          }};
+}
+
+Tensor Explainer::decode(const Features& features, const Tensor& classes) {
+  check_shape(classes, {features.levels.at(0).size(0)}, "classes of the explainer");
+  return decoder_->forward(features.levels, classes, features.height, features.width, features.prior);
+}
+
+}  // namespace aha

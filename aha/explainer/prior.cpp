@@ -1,0 +1,41 @@
+#include "aha/explainer/prior.h"
+
+#include <cmath>
+
+#include "aha/attribution/chefer.h"
+#include "aha/attribution/target_gradient.h"
+#include "aha/base/error.h"
+
+namespace aha {
+namespace {
+
+// (B, n) -> (B, n): 0, 1 / (n - 1), ..., 1 in the order of the values. Of equal ones the first is lower.
+Tensor ranks(const Tensor& values) {
+  const auto order = std::get<1>(values.sort(/*stable=*/true, 1, /*descending=*/false));
+  const auto steps = torch::linspace(0, 1, values.size(1), values.options());
+  return torch::empty_like(values).scatter_(1, order, steps.expand_as(values));
+}
+
+}  // namespace
+
+void check_prior(const std::string& name, const Classifier& target) {
+  if (name == "none") return;
+  if (name != "chefer") throw unknown_name_error("prior", name, kPriors);
+  if (attention_taps(target).empty())
+    throw input_error("--prior {}: expected a target with attention, found {} ({})", name, target.info().name,
+                      target.info().architecture);
+}
+
+Tensor prior_map(const std::string& name, Classifier& target, const Tensor& pixels, const Tensor& classes) {
+  check_prior(name, target);
+  return map_of_order(chefer_values(target, pixels, classes), pixels.size(2), pixels.size(3));
+}
+
+Tensor map_of_order(const Tensor& values, int64_t height, int64_t width) {
+  const auto side = static_cast<int64_t>(std::llround(std::sqrt(static_cast<double>(values.size(1)))));
+  if (side * side != values.size(1))
+    throw input_error("prior: expected a square grid of patches, found {}", values.size(1));
+  return at::upsample_bilinear2d(ranks(values).view({-1, 1, side, side}), {height, width}, false).squeeze(1);
+}
+
+}  // namespace aha

@@ -1,0 +1,28 @@
+// A map of the target's own that an explainer may begin from: map = weight * prior + decoder. With few images
+// to learn from, the decoder then corrects a good order instead of finding one.
+//
+// It is the order of the patches, not their values: 0 for the least important, 1 for the most, bilinear in
+// between. It costs a forward and a backward of the target, so such an explainer is no longer one forward
+// pass.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "aha/networks/classifier.h"
+
+namespace aha {
+
+inline const std::vector<std::string> kPriors = {"none", "chefer"};
+
+// Throws where this target has no such map.
+void check_prior(const std::string& name, const Classifier& target);
+
+// One value per patch, (B, n), row-major -> their order as a map, (B, H, W) in [0, 1]
+Tensor map_of_order(const Tensor& values, int64_t height, int64_t width);
+
+// pixels (B, 3, H, W), classes (B) -> (B, H, W) in [0, 1]. An image's order does not depend on its batch
+// mates.
+Tensor prior_map(const std::string& name, Classifier& target, const Tensor& pixels, const Tensor& classes);
+
+}  // namespace aha

@@ -1,0 +1,57 @@
+#include "aha/networks/network_classifier.h"
+
+namespace aha {
+
+NetworkClassifier::NetworkClassifier(std::shared_ptr<Network> network, ClassifierInfo info,
+                                     std::optional<Precision> engine_precision)
+    : network_(std::move(network)) {
+  info_ = std::move(info);
+  info_.classes = network_->classes();
+  const bool on_cpu = network_->module().parameters().at(0).is_cpu();
+  if (engine_precision && on_cpu) engine_ = network_->make_engine(info_.input, *engine_precision);
+}
+
+bool NetworkClassifier::on_engine(const Tensor& pixels) const {
+  return engine_ && pixels.is_cpu() && pixels.size(2) == info_.input.size &&
+         pixels.size(3) == info_.input.size;
+}
+
+Tensor NetworkClassifier::logits(const Tensor& pixels, Taps* taps) {
+  if (!taps && on_engine(pixels) && info_.classes > 0) return engine_->logits(pixels);
+  return network_->forward(normalized(pixels, info_.input), taps);
+}
+
+std::vector<Tensor> NetworkClassifier::features(const Tensor& pixels, const std::vector<std::string>& taps) {
+  if (!on_engine(pixels) || !engine_->shows(taps)) return Classifier::features(pixels, taps);
+  const torch::NoGradGuard no_grad;
+  return maps_from_taps(engine_->taps(pixels, taps), taps, prefix_tokens());
+}
+
+PerturbedProbabilities NetworkClassifier::perturbed_probabilities(const PerturbedImages& images,
+                                                                  bool with_gradient) {
+  if (on_engine(images.pixels))
+    if (auto found = engine_->perturbed_probabilities(images, with_gradient)) return *found;
+  return Classifier::perturbed_probabilities(images, with_gradient);
+}
+
+bool NetworkClassifier::gives_relevance(const std::vector<std::string>& taps) const {
+  return engine_ && engine_->gives_relevance() && engine_->shows(taps);
+}
+
+std::optional<RelevanceAndFeatures> NetworkClassifier::relevance(const Tensor& pixels, const Tensor& classes,
+                                                                 const std::vector<std::string>& taps) {
+  if (!gives_relevance(taps) || !on_engine(pixels)) return std::nullopt;
+  const auto found = engine_->relevance(pixels, classes, taps);
+  return RelevanceAndFeatures{found.tokens.slice(1, prefix_tokens()),
+                              maps_from_taps(found.taps, taps, prefix_tokens())};
+}
+
+Tensor NetworkClassifier::patch_subset_logits(const Tensor& pixels, const Tensor& patches) {
+  return network_->patch_subset_logits(normalized(pixels, info_.input), patches);
+}
+
+std::optional<EngineMemory> NetworkClassifier::engine_memory() const {
+  return engine_ ? std::optional(engine_->memory()) : std::nullopt;
+}
+
+}  // namespace aha
