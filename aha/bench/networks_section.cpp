@@ -65,7 +65,7 @@ std::optional<double> masks_mb(Subject& subject, bool eager) {
   const Tensor row = torch::arange(size).div(4, "floor");
   const Tensor region = (row.unsqueeze(1) * side + row).to(torch::kInt32);  // (H, W)
   auto mb = peak_mb([&] {
-    subject.target->perturbed_probabilities(
+    subject.target->perturbed_scores(
         {image, torch::zeros_like(image), region, keep, torch::zeros({1}, torch::kInt64)}, true);
   });
   if (mb) *mb += packed_mb(subject);

@@ -273,7 +273,7 @@ TEST(Engine, AnExplainerTakesFeaturesAndPriorFromOneForward) {
   for (size_t k = 0; k < 2; ++k) EXPECT_TRUE(torch::equal(found.levels[k], levels[k])) << k;
 }
 
-TEST_P(EngineOf, PerturbedProbabilitiesAndTheirGradientEqualTheLongWay) {
+TEST_P(EngineOf, PerturbedScoresAndTheirGradientEqualTheLongWay) {
   Vit network = random_network(config());
   const InputSpec input = input_of(config());
   const int64_t size = input.size;
@@ -297,10 +297,10 @@ TEST_P(EngineOf, PerturbedProbabilitiesAndTheirGradientEqualTheLongWay) {
   const Tensor expected = probs.gather(2, p.classes.view({B, 1, 1}).expand({B, S, 1})).squeeze(2);
   expected.sum().backward();
 
-  const auto found = engine.perturbed_probabilities(p, true);
-  EXPECT_LT(relative(found.probs, expected), logits_tolerance(config(), 1));
+  const auto found = engine.perturbed_scores(p, true);
+  EXPECT_LT(relative(found.scores, expected), logits_tolerance(config(), 1));
   EXPECT_LT(relative(found.gradient, keep.grad()), logits_tolerance(config(), 2));
-  EXPECT_TRUE(torch::equal(engine.perturbed_probabilities(p, false).probs, found.probs));
+  EXPECT_TRUE(torch::equal(engine.perturbed_scores(p, false).scores, found.scores));
 }
 
 }  // namespace

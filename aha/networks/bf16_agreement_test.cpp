@@ -101,8 +101,8 @@ TEST_P(Bf16Sets, AgreeWithFloat32OnATrainedTransformer) {
     difference += (probs - fast_probs).abs().sum().item<double>();
     if (first >= gradients) continue;
     const auto removal = half_removed(pixels, classes);
-    const Tensor gradient = exact.perturbed_probabilities(removal, true).gradient;  // (B, S, K)
-    const Tensor fast_gradient = fast.perturbed_probabilities(removal, true).gradient;
+    const Tensor gradient = exact.perturbed_scores(removal, true).gradient;  // (B, S, K)
+    const Tensor fast_gradient = fast.perturbed_scores(removal, true).gradient;
     cosines.push_back(torch::cosine_similarity(gradient.flatten(1), fast_gradient.flatten(1), 1));
     pixel_cosines.push_back(torch::cosine_similarity(pixel_gradient(exact, pixels, classes).flatten(1),
                                                      pixel_gradient(fast, pixels, classes).flatten(1), 1));

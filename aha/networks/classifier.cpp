@@ -57,8 +57,47 @@ std::vector<Tensor> Classifier::features(const Tensor& pixels, const std::vector
                         static_cast<double>(pixels.size(2)) / static_cast<double>(pixels.size(3)));
 }
 
+void Classifier::visit_attention(const Tensor& pixels, const Tensor& classes, const AttentionVisit& visit,
+                                 const AttentionVisitor& visitor) {
+  using Gradient = AttentionVisit::Gradient;
+  std::vector<std::string> taps;  // of blocks, and of their attention
+  int blocks = 0;
+  for (const auto& name : tap_names())
+    if (name.ends_with(".attention") && blocks++ >= visit.first_block)
+      taps.insert(taps.end(), {name.substr(0, name.rfind('.')), name});
+  if (blocks == 0)
+    throw input_error("{}: expected a network with attention, found {}", info_.name, info_.architecture);
+  const torch::AutoGradMode with_grad(visit.gradient != Gradient::kNone);
+  for (int64_t b = 0; b < pixels.size(0); ++b) {  // libtorch's last bits differ with the number of images
+    Taps kept(taps);
+    const int64_t wanted = classes[b].item<int64_t>();
+    const Tensor x =
+        pixels.narrow(0, b, 1).detach().clone().requires_grad_(visit.gradient != Gradient::kNone);
+    const Tensor logit = logits(x, &kept)[0][wanted];
+    std::vector<Tensor> attention, gradients(taps.size() / 2);
+    for (size_t i = 1; i < taps.size(); i += 2) attention.push_back(kept.at(taps[i]));
+    if (visit.gradient == Gradient::kLogit) gradients = torch::autograd::grad({logit}, attention);
+    for (size_t i = attention.size(); i-- > 0;) {
+      if (visit.gradient == Gradient::kReadOutClass || visit.gradient == Gradient::kReadOutMean) {
+        Tensor tokens = kept.at(taps[2 * i]);
+        // One copy for each token that a head reads: a distilled network has two.
+        if (visit.gradient == Gradient::kReadOutMean)
+          tokens = tokens.mean(1, true).expand({-1, prefix_tokens(), -1});
+        gradients[i] = torch::autograd::grad({read_out(tokens)[0][wanted]}, {attention[i]}, {}, true)[0];
+      }
+      visitor(b, visit.first_block + static_cast<int>(i), attention[i].detach()[0],
+              gradients[i].defined() ? gradients[i][0] : Tensor());
+    }
+  }
+}
+
 Tensor Classifier::patch_subset_logits(const Tensor&, const Tensor&) {
   throw input_error("{}: expected a vision transformer, whose patches can be left out, found {}", info_.name,
+                    info_.architecture);
+}
+
+Tensor Classifier::logits_from_features(const Tensor&) {
+  throw input_error("{}: expected a ConvNet that ends in pooled feature maps, found {}", info_.name,
                     info_.architecture);
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "aha/image/image.h"
 #include "aha/image/resize.h"
+#include "aha/nn/score.h"
 #include "aha/nn/taps.h"
 #include "aha/tensor/tensor.h"
 
@@ -59,11 +61,25 @@ struct PerturbedImages {
   Tensor region;             // (H, W) int32, each in 0..K-1
   Tensor keep;               // (B, S, K)
   Tensor classes;            // (B) int64
+  Score score = Score::kProbability;
 };
-struct PerturbedProbabilities {
-  Tensor probs;     // (B, S): softmax probability of the image's class
+struct PerturbedScores {
+  Tensor scores;    // (B, S): of the image's class
   Tensor gradient;  // (B, S, K): its derivative by keep; undefined unless wanted
 };
+
+// Which attention a visitor sees (Classifier::visit_attention).
+struct AttentionVisit {
+  // What is differentiated: nothing; the logit of the image's class; or that logit read out right behind the
+  // block (final norm and head applied to its class tokens, or to the mean of all its tokens).
+  enum class Gradient { kNone, kLogit, kReadOutClass, kReadOutMean };
+  Gradient gradient = Gradient::kLogit;
+  int first_block = 0;  // blocks below it are not shown: the backward pass ends there
+};
+// attention (heads, Q, T) behind the softmax, rows = queries; gradient: of the same shape, by the attention,
+// undefined where none is wanted. Q may be less than T where the gradient of the other rows is zero.
+using AttentionVisitor =
+    std::function<void(int64_t image, int block, const Tensor& attention, const Tensor& gradient)>;
 
 struct RelevanceAndFeatures {
   Tensor patches;                // (B, n), row-major
@@ -97,8 +113,12 @@ class Classifier {
   virtual std::vector<Tensor> features(const Tensor& pixels, const std::vector<std::string>& taps);
 
   // Cost: B * S forward passes, and as many backward passes with the gradient. Memory does not grow with S.
-  // probs and gradient are on the CPU.
-  virtual PerturbedProbabilities perturbed_probabilities(const PerturbedImages& images, bool with_gradient);
+  // scores and gradient are on the CPU.
+  virtual PerturbedScores perturbed_scores(const PerturbedImages& images, bool with_gradient);
+
+  // Pooling, norm and head applied to the tap "features": (B, C, h, w) of any h and w -> logits,
+  // differentiable. Of ConvNets that offer this tap.
+  virtual Tensor logits_from_features(const Tensor& features);
 
   // The last linear layer, (C, D); undefined where it is not known.
   virtual Tensor head_weights() const { return {}; }
@@ -118,8 +138,15 @@ class Classifier {
     return std::nullopt;
   }
 
-  // Logits of the network that gets the prefix and these patches alone: patches (B, n) int64, row-major
-  // indices -> (B, C).
+  // Shows the attention of each image, last block first: formulas that follow the class token's row down to
+  // the patches need no more than one block at a time. Images may be shown from several threads, one image's
+  // blocks from one. An image's numbers do not depend on its batch mates. Cost: one forward pass, and the
+  // backward pass to first_block.
+  virtual void visit_attention(const Tensor& pixels, const Tensor& classes, const AttentionVisit& visit,
+                               const AttentionVisitor& visitor);
+
+  // Logits of the network that gets the prefix and these patches alone: patches (B, S, n) int64, row-major
+  // indices, S subsets of n patches per image -> (B, S, C). Without gradient.
   virtual Tensor patch_subset_logits(const Tensor& pixels, const Tensor& patches);
   // Final norm and head applied to the tokens (B, T, D) behind any block -> (B, C).
   virtual Tensor read_out(const Tensor& tokens);

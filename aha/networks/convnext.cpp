@@ -111,6 +111,10 @@ Tensor ConvNextImpl::forward(const Tensor& x, Taps* taps) {
   return head(features(x, taps));
 }
 
+Tensor ConvNextImpl::logits_from_features(const Tensor& features) {
+  return head(features);
+}
+
 std::vector<std::string> ConvNextImpl::tap_names() const {
   std::vector<std::string> names = {"stem"};
   for (size_t s = 0; s < config.depths.size(); ++s) {
@@ -179,8 +183,8 @@ class ConvNextEngine : public Engine {
   ConvNextEngine(const FrozenConvNextWeights& weights, Precision precision) : frozen_(weights, precision) {}
 
   Tensor logits(const Tensor& pixels) override { return frozen_.logits(pixels); }
-  std::optional<PerturbedProbabilities> perturbed_probabilities(const PerturbedImages& images,
-                                                                bool with_gradient) override {
+  std::optional<PerturbedScores> perturbed_scores(const PerturbedImages& images,
+                                                  bool with_gradient) override {
     return from_engine(frozen_, images, with_gradient);
   }
   bool shows(const std::vector<std::string>& taps) const override {

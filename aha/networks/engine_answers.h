@@ -6,11 +6,11 @@
 
 namespace aha {
 
-inline PerturbedProbabilities from_engine(FrozenNetwork& frozen, const PerturbedImages& images,
-                                          bool with_gradient) {
-  auto found = frozen.perturbed_probabilities(
-      {images.pixels, images.reference, images.region, images.keep, images.classes}, with_gradient);
-  return {found.probs, found.gradient};
+inline PerturbedScores from_engine(FrozenNetwork& frozen, const PerturbedImages& images, bool with_gradient) {
+  auto found = frozen.perturbed_scores(
+      {images.pixels, images.reference, images.region, images.keep, images.classes, images.score},
+      with_gradient);
+  return {found.scores, found.gradient};
 }
 
 }  // namespace aha

@@ -9,6 +9,10 @@ Tensor Network::patch_subset_logits(const Tensor&, const Tensor&) {
   throw input_error("expected a vision transformer, whose patches can be left out, found a {}", family());
 }
 
+Tensor Network::logits_from_features(const Tensor&) {
+  throw input_error("expected a ConvNet that ends in pooled feature maps, found a {}", family());
+}
+
 Tensor Network::read_out(const Tensor&) {
   throw input_error("expected a vision transformer, whose tokens can be read out, found a {}", family());
 }

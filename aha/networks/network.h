@@ -22,8 +22,7 @@ class Engine {
   // pixels (B, 3, size, size) in [0, 1] -> logits (B, C), differentiable in the pixels
   virtual Tensor logits(const Tensor& pixels) = 0;
   // Nothing where the engine has no way of its own.
-  virtual std::optional<PerturbedProbabilities> perturbed_probabilities(const PerturbedImages&,
-                                                                        bool with_gradient) {
+  virtual std::optional<PerturbedScores> perturbed_scores(const PerturbedImages&, bool with_gradient) {
     return std::nullopt;
   }
   // The tensors under these tap names, without gradient. An attention may be the class token's row alone, (B,
@@ -38,6 +37,14 @@ class Engine {
   virtual Relevance relevance(const Tensor& pixels, const Tensor& classes,
                               const std::vector<std::string>& taps) {
     return {};
+  }
+  // As Classifier's. False, or nothing, where the engine has no way of its own.
+  virtual bool visit_attention(const Tensor& pixels, const Tensor& classes, const AttentionVisit&,
+                               const AttentionVisitor&) {
+    return false;
+  }
+  virtual std::optional<Tensor> patch_subset_logits(const Tensor& pixels, const Tensor& patches) {
+    return std::nullopt;
   }
   virtual EngineMemory memory() const { return {}; }
 };
@@ -64,6 +71,8 @@ class Network {
   virtual int prefix_tokens() const { return 0; }
   virtual Tensor patch_subset_logits(const Tensor& x, const Tensor& patches);
   virtual Tensor read_out(const Tensor& tokens);
+  // Of ConvNets that offer the tap "features".
+  virtual Tensor logits_from_features(const Tensor& features);
 
   // Filled from a file, frozen, in eval mode, in the memory order it runs fastest in.
   virtual void load_weights(TensorTable table);

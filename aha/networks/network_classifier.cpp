@@ -27,11 +27,10 @@ std::vector<Tensor> NetworkClassifier::features(const Tensor& pixels, const std:
   return maps_from_taps(engine_->taps(pixels, taps), taps, prefix_tokens());
 }
 
-PerturbedProbabilities NetworkClassifier::perturbed_probabilities(const PerturbedImages& images,
-                                                                  bool with_gradient) {
+PerturbedScores NetworkClassifier::perturbed_scores(const PerturbedImages& images, bool with_gradient) {
   if (on_engine(images.pixels))
-    if (auto found = engine_->perturbed_probabilities(images, with_gradient)) return *found;
-  return Classifier::perturbed_probabilities(images, with_gradient);
+    if (auto found = engine_->perturbed_scores(images, with_gradient)) return *found;
+  return Classifier::perturbed_scores(images, with_gradient);
 }
 
 bool NetworkClassifier::gives_relevance(const std::vector<std::string>& taps) const {
@@ -46,7 +45,17 @@ std::optional<RelevanceAndFeatures> NetworkClassifier::relevance(const Tensor& p
                               maps_from_taps(found.taps, taps, prefix_tokens())};
 }
 
+void NetworkClassifier::visit_attention(const Tensor& pixels, const Tensor& classes,
+                                        const AttentionVisit& visit, const AttentionVisitor& visitor) {
+  if (on_engine(pixels) && engine_->visit_attention(pixels, classes, visit, visitor)) return;
+  Classifier::visit_attention(pixels, classes, visit, visitor);
+}
+
 Tensor NetworkClassifier::patch_subset_logits(const Tensor& pixels, const Tensor& patches) {
+  check_shape(patches, {pixels.size(0), -1, -1}, "patches");
+  const torch::NoGradGuard no_grad;
+  if (on_engine(pixels))
+    if (auto found = engine_->patch_subset_logits(pixels, patches)) return *found;
   return network_->patch_subset_logits(normalized(pixels, info_.input), patches);
 }
 

@@ -23,12 +23,17 @@ class NetworkClassifier : public Classifier {
   int prefix_tokens() const override { return network_->prefix_tokens(); }
   Tensor head_weights() const override { return network_->head_weights(); }
   std::vector<Tensor> features(const Tensor& pixels, const std::vector<std::string>& taps) override;
-  PerturbedProbabilities perturbed_probabilities(const PerturbedImages& images, bool with_gradient) override;
+  PerturbedScores perturbed_scores(const PerturbedImages& images, bool with_gradient) override;
   bool gives_relevance(const std::vector<std::string>& taps) const override;
   std::optional<RelevanceAndFeatures> relevance(const Tensor& pixels, const Tensor& classes,
                                                 const std::vector<std::string>& taps) override;
   Tensor patch_subset_logits(const Tensor& pixels, const Tensor& patches) override;
+  void visit_attention(const Tensor& pixels, const Tensor& classes, const AttentionVisit& visit,
+                       const AttentionVisitor& visitor) override;
   Tensor read_out(const Tensor& tokens) override { return network_->read_out(tokens); }
+  Tensor logits_from_features(const Tensor& features) override {
+    return network_->logits_from_features(features);
+  }
   std::optional<EngineMemory> engine_memory() const override;
 
   const std::shared_ptr<Network>& shared_network() const { return network_; }

@@ -150,6 +150,10 @@ Tensor ResNetImpl::forward(const Tensor& x, Taps* taps) {
   return network_forward(*this, x, taps, conv_then_norm);
 }
 
+Tensor ResNetImpl::logits_from_features(const Tensor& features) {
+  return fc(features.mean({2, 3}));
+}
+
 std::vector<std::string> ResNetImpl::tap_names() const {
   std::vector<std::string> names = {"stem"};
   for (size_t s = 0; s < config.depths.size(); ++s) {

@@ -83,6 +83,7 @@ struct ResNetImpl : torch::nn::Cloneable<ResNetImpl>, Network {
   std::vector<std::string> tap_names() const override;
   std::vector<std::string> default_levels() const override;  // the stages
   Tensor head_weights() const override { return fc->weight; }
+  Tensor logits_from_features(const Tensor& features) override;
   // He's normal initialization of the convolutions; the last BatchNorm of a block begins at 0, so that blocks
   // begin as the identity.
   void initialize(uint64_t seed) override;

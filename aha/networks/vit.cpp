@@ -346,11 +346,21 @@ std::string VitImpl::size_refusal(int side) const {
 }
 
 Tensor VitImpl::patch_subset_logits(const Tensor& x, const Tensor& patches) {
-  check_shape(patches, {x.size(0), -1}, "patches");
+  check_shape(patches, {x.size(0), -1, -1}, "patches");
+  constexpr int64_t kSubsetsAtOnce = 16;
   const Tensor all = embed(x);  // (B, T, D)
-  const Tensor chosen = patches.to(all.device()).unsqueeze(2).expand({-1, -1, config.width});
-  return forward_tokens(
-      torch::cat({all.slice(1, 0, prefix_tokens()), all.slice(1, prefix_tokens()).gather(1, chosen)}, 1));
+  std::vector<Tensor> logits;
+  for (int64_t b = 0; b < x.size(0); ++b) {
+    std::vector<Tensor> rows;
+    for (const Tensor& subsets : patches[b].to(all.device()).split(kSubsetsAtOnce)) {  // (S', n)
+      const int64_t S = subsets.size(0);
+      const Tensor prefix = all[b].slice(0, 0, prefix_tokens()).expand({S, -1, -1}),
+                   chosen = all[b].slice(0, prefix_tokens()).index_select(0, subsets.flatten());
+      rows.push_back(forward_tokens(torch::cat({prefix, chosen.view({S, -1, config.width})}, 1)));
+    }
+    logits.push_back(torch::cat(rows));
+  }
+  return torch::stack(logits);
 }
 
 void VitImpl::initialize_from(uint64_t seed, const std::string& start) {
@@ -403,8 +413,8 @@ class VitEngine : public Engine {
       : norm_(network->norm), gives_relevance_(network->config.classes > 0), frozen_(weights, precision) {}
 
   Tensor logits(const Tensor& pixels) override { return frozen_.logits(pixels); }
-  std::optional<PerturbedProbabilities> perturbed_probabilities(const PerturbedImages& images,
-                                                                bool with_gradient) override {
+  std::optional<PerturbedScores> perturbed_scores(const PerturbedImages& images,
+                                                  bool with_gradient) override {
     return from_engine(frozen_, images, with_gradient);
   }
   bool shows(const std::vector<std::string>& taps) const override {

@@ -343,11 +343,14 @@ TEST(Vit, LeavesPatchesOut) {
   info.name = "tiny";
   info.input.size = 8;
   NetworkClassifier target(vit_of_8_pixels(), info);
-  const Tensor pixels = torch::rand({2, 3, 8, 8}), all = torch::tensor({{0, 1, 2, 3}, {3, 1, 0, 2}});
-  EXPECT_LT((target.patch_subset_logits(pixels, all) - target.logits(pixels)).abs().max().item<double>(),
-            1e-4);
-  const Tensor some = torch::tensor({{0, 2}, {1, 3}}), logits = target.patch_subset_logits(pixels, some);
-  EXPECT_GT((logits - target.logits(pixels)).abs().max().item<double>(), 1e-3);
+  const Tensor pixels = torch::rand({2, 3, 8, 8}),
+               all = torch::tensor({{0, 1, 2, 3}, {3, 1, 0, 2}}).unsqueeze(1);  // (2, 1, 4)
+  EXPECT_LT(
+      (target.patch_subset_logits(pixels, all).squeeze(1) - target.logits(pixels)).abs().max().item<double>(),
+      1e-4);
+  const Tensor some = torch::tensor({{0, 2}, {1, 3}}).unsqueeze(1),
+               logits = target.patch_subset_logits(pixels, some);
+  EXPECT_GT((logits.squeeze(1) - target.logits(pixels)).abs().max().item<double>(), 1e-3);
   // What is left out does not matter.
   Tensor changed = pixels.clone();
   changed[0].slice(2, 4).fill_(0.3);  // patches 1 and 3

@@ -149,7 +149,7 @@ TEST_P(FrozenConvNextOn, LogitsAndPixelGradientsAreThoseOfTheObviousNetwork) {
   }
 }
 
-TEST_P(FrozenConvNextOn, PerturbedProbabilitiesAndTheirGradientEqualTheLongWay) {
+TEST_P(FrozenConvNextOn, PerturbedScoresAndTheirGradientEqualTheLongWay) {
   constexpr int64_t B = 2, S = 3, K = 9;
   for (const Shape& shape : shapes()) {
     const auto weights = random_weights(shape);
@@ -173,10 +173,10 @@ TEST_P(FrozenConvNextOn, PerturbedProbabilitiesAndTheirGradientEqualTheLongWay) 
     const Tensor expected = probs.gather(2, p.classes.view({B, 1, 1}).expand({B, S, 1})).squeeze(2);
     expected.sum().backward();
 
-    const auto found = engine.perturbed_probabilities(p, true);
-    EXPECT_LT(relative(found.probs, expected), tolerance(shape, products_to_logits(shape)));
+    const auto found = engine.perturbed_scores(p, true);
+    EXPECT_LT(relative(found.scores, expected), tolerance(shape, products_to_logits(shape)));
     EXPECT_LT(relative(found.gradient, keep.grad()), tolerance(shape, products_to_gradient(shape)));
-    EXPECT_TRUE(torch::equal(engine.perturbed_probabilities(p, false).probs, found.probs));
+    EXPECT_TRUE(torch::equal(engine.perturbed_scores(p, false).scores, found.scores));
   }
 }
 
@@ -234,9 +234,9 @@ TEST(FrozenConvNext, RefusesWidthsImagesAndClassesItCannotTake) {
   FrozenConvNext engine(random_weights({16, 2, {32, 64}, {1, 1}, 5}), Precision::kF32);
   EXPECT_THROW(engine.logits(torch::rand({1, 3, 20, 20})), Error);
   const Tensor image = torch::rand({1, 3, 16, 16});
-  EXPECT_THROW(engine.perturbed_probabilities({image, image, torch::zeros({16, 16}, torch::kInt32),
-                                               torch::ones({1, 1, 1}), torch::tensor({5})},
-                                              false),
+  EXPECT_THROW(engine.perturbed_scores({image, image, torch::zeros({16, 16}, torch::kInt32),
+                                        torch::ones({1, 1, 1}), torch::tensor({5})},
+                                       false),
                Error);
 }
 

@@ -98,6 +98,26 @@ struct LogitsFunction : torch::autograd::Function<LogitsFunction> {
   }
 };
 
+// The score of class t, and in d (null = not wanted) its derivative by the logits.
+float logit_score(const FrozenBody& net, const float* logits, int64_t t, float* d) {
+  if (d) {
+    std::fill_n(d, net.classes, 0.f);
+    d[t] = 1;
+  }
+  return logits[t];
+}
+
+// dp_t / dlogit_c = p_t ([c = t] - p_c). The logits become probabilities.
+float probability_score(const FrozenBody& net, float* logits, int64_t t, float* d) {
+  softmax_rows(*net.kernels, 1, net.classes, logits, rounded_to_panel(net.classes), nullptr);
+  const float p = logits[t];
+  if (d) {
+    for (int64_t k = 0; k < net.classes; ++k) d[k] = -p * logits[k];
+    d[t] += p;
+  }
+  return p;
+}
+
 }  // namespace
 
 FrozenNetwork::FrozenNetwork(std::shared_ptr<FrozenBody> body) : body_(std::move(body)) {}
@@ -129,8 +149,7 @@ Tensor FrozenNetwork::logits(const Tensor& pixels) {
   return LogitsFunction::apply(pixels, body_);
 }
 
-FrozenNetwork::Probabilities FrozenNetwork::perturbed_probabilities(const Perturbed& images,
-                                                                    bool with_gradient) {
+FrozenNetwork::Scores FrozenNetwork::perturbed_scores(const Perturbed& images, bool with_gradient) {
   FrozenBody& net = *body_;
   const int64_t B = images.keep.size(0), S = images.keep.size(1), K = images.keep.size(2);
   check_shape(images.pixels, {B, 3, net.geometry.height, net.geometry.width}, "pixels");
@@ -145,7 +164,7 @@ FrozenNetwork::Probabilities FrozenNetwork::perturbed_probabilities(const Pertur
   if (B > 0 && (classes.min().item<int64_t>() < 0 || classes.max().item<int64_t>() >= net.classes))
     throw input_error("classes: expected 0..{}, found {}..{}", net.classes - 1, classes.min().item<int64_t>(),
                       classes.max().item<int64_t>());
-  Probabilities result{torch::empty({B, S}), with_gradient ? torch::empty({B, S, K}) : Tensor()};
+  Scores result{torch::empty({B, S}), with_gradient ? torch::empty({B, S, K}) : Tensor()};
 
   const int64_t size = int64_t{3} * net.geometry.height * net.geometry.width;
   const auto image_of = [&](const Tensor& stack, int64_t b) {
@@ -171,14 +190,11 @@ FrozenNetwork::Probabilities FrozenNetwork::perturbed_probabilities(const Pertur
     net.forward(*w, n);
     for (int64_t i = 0; i < n; ++i) {
       float* logits = w->logits.data() + i * logit_stride;
-      softmax_rows(*net.kernels, 1, net.classes, logits, logit_stride, nullptr);
       const int64_t target = classes.data_ptr<int64_t>()[(first + i) / S];
-      const float p = logits[target];
-      result.probs.data_ptr<float>()[first + i] = p;
-      if (!with_gradient) continue;
-      float* d = w->dlogits.data() + i * net.classes;  // dp_t / dlogit_c = p_t ([c = t] - p_c)
-      for (int64_t k = 0; k < net.classes; ++k) d[k] = -p * logits[k];
-      d[target] += p;
+      float* d = with_gradient ? w->dlogits.data() + i * net.classes : nullptr;
+      result.scores.data_ptr<float>()[first + i] = images.score == Score::kLogit
+                                                       ? logit_score(net, logits, target, d)
+                                                       : probability_score(net, logits, target, d);
     }
     if (with_gradient) {
       net.backward(*w, n);

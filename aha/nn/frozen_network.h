@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "aha/kernels/kernel_set.h"
+#include "aha/nn/score.h"
 #include "aha/tensor/tensor.h"
 
 namespace aha {
@@ -33,12 +34,13 @@ class FrozenNetwork {
     Tensor region;             // (H, W) int32, each in 0..K-1
     Tensor keep;               // (B, S, K)
     Tensor classes;            // (B) int64
+    Score score = Score::kProbability;
   };
-  struct Probabilities {
-    Tensor probs;     // (B, S): softmax probability of the image's class
+  struct Scores {
+    Tensor scores;    // (B, S): of the image's class
     Tensor gradient;  // (B, S, K): its derivative by keep; undefined unless wanted
   };
-  Probabilities perturbed_probabilities(const Perturbed& images, bool with_gradient);
+  Scores perturbed_scores(const Perturbed& images, bool with_gradient);
 
   const KernelSet& kernels() const;
   int64_t packed_bytes() const;

@@ -12,9 +12,9 @@ PerturbedImages perturbed(const SequenceImages& images, const Tensor& keep) {
 struct KeptFunction : torch::autograd::Function<KeptFunction> {
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& keep, Classifier* target,
                         const SequenceImages* images) {
-    const auto found = target->perturbed_probabilities(perturbed(*images, keep), true);
+    const auto found = target->perturbed_scores(perturbed(*images, keep), true);
     context->save_for_backward({found.gradient.to(keep.device())});
-    return found.probs.to(keep.device());
+    return found.scores.to(keep.device());
   }
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  const torch::autograd::variable_list& grad) {
@@ -34,10 +34,9 @@ SequenceProbabilities sequence_probabilities(Classifier& target, const SequenceI
   check_shape(masks, {B, -1, -1}, "masks");
   const int64_t S = masks.size(1);
   const Tensor keep = torch::cat({1 - masks, masks}, 1);  // (B, 2S, K)
-  const Tensor probs =
-      keep.requires_grad() && torch::GradMode::is_enabled()
-          ? KeptFunction::apply(keep, &target, &images)
-          : target.perturbed_probabilities(perturbed(images, keep), false).probs.to(keep.device());
+  const Tensor probs = keep.requires_grad() && torch::GradMode::is_enabled()
+                           ? KeptFunction::apply(keep, &target, &images)
+                           : target.perturbed_scores(perturbed(images, keep), false).scores.to(keep.device());
   return {probs.slice(1, 0, S), probs.slice(1, S)};
 }
 

@@ -9,7 +9,7 @@
 // is computed in the forward, a few images at a time, and the backward is one multiplication: memory does not
 // grow with S, and no graph of the target outlives its piece of work.
 //
-// Classifier::perturbed_probabilities computes both: on the fast engine, which never makes the perturbed
+// Classifier::perturbed_scores computes both: on the fast engine, which never makes the perturbed
 // images, or through autograd. Cost: B * 2S forwards and as many backwards.
 #pragma once
 

@@ -26,8 +26,7 @@ void add_regions(const Tensor& grad, const Tensor& difference, const int32_t* re
 
 }  // namespace
 
-PerturbedProbabilities Classifier::perturbed_probabilities(const PerturbedImages& images,
-                                                           bool with_gradient) {
+PerturbedScores Classifier::perturbed_scores(const PerturbedImages& images, bool with_gradient) {
   const Tensor keep = images.keep.cpu();
   const int64_t B = keep.size(0), Q = keep.size(1), K = keep.size(2), H = images.pixels.size(2),
                 W = images.pixels.size(3);
@@ -36,7 +35,7 @@ PerturbedProbabilities Classifier::perturbed_probabilities(const PerturbedImages
   const Tensor region = images.region.flatten().to(torch::kInt64).to(device);
   const Tensor region_cpu = images.region.to(torch::kCPU, torch::kInt32).contiguous();
   const Tensor classes = images.classes.to(torch::kCPU);
-  PerturbedProbabilities out{torch::empty({B, Q}), with_gradient ? torch::empty({B, Q, K}) : Tensor()};
+  PerturbedScores out{torch::empty({B, Q}), with_gradient ? torch::empty({B, Q, K}) : Tensor()};
 
   const auto piece = [&](int64_t i) {
     const torch::AutoGradMode grad_mode(with_gradient);
@@ -47,8 +46,9 @@ PerturbedProbabilities Classifier::perturbed_probabilities(const PerturbedImages
         keep[b].slice(0, first, last).detach().index_select(1, region).view({-1, 1, H, W});  // (n, 1, H, W)
     Tensor x = (reference + rows * difference).detach();                                     // (n, 3, H, W)
     if (with_gradient) x.requires_grad_(true);
-    const Tensor p = torch::softmax(logits(x), 1).select(1, classes[b].item<int64_t>());  // (n)
-    out.probs[b].slice(0, first, last).copy_(p.detach());
+    const Tensor all = logits(x), p = (images.score == Score::kLogit ? all : torch::softmax(all, 1))
+                                          .select(1, classes[b].item<int64_t>());  // (n)
+    out.scores[b].slice(0, first, last).copy_(p.detach());
     if (!with_gradient) return;
     const Tensor gradient = torch::autograd::grad({p.sum()}, {x})[0];
     const torch::NoGradGuard no_grad;
