@@ -100,6 +100,7 @@ struct MethodRecord {
   std::string needs;                   // of the target: "", "gradient", "attention", "feature maps"...
   bool (*fits)(const MethodContext&);  // whether they are there
   std::unique_ptr<Method> (*make)();
+  std::string note = {};  // which form the paper's tables used, what was reconstructed
 };
 
 // The stream of an image, from what it is called in its data set.
