@@ -105,6 +105,20 @@ TEST(ConvNextEngine, AnEncoderSeesTheSameStages) {
   }
 }
 
+TEST(ConvNextEngine, FeaturesAreTheLastStage) {
+  const auto config = small_convnext();
+  ConvNext network = random_network(config);
+  ConvNextClassifier slow(network, info_of(config)), fast(network, info_of(config), Precision::kF32);
+  torch::manual_seed(7);
+  const Tensor pixels = torch::rand({2, 3, 32, 32});
+  const Tensor expected = slow.features(pixels, {"features"})[0];
+  const auto found = fast.features(pixels, {"stage.2", "features"});
+  EXPECT_LT(relative(found[1], expected), kExact);
+  EXPECT_FALSE(torch::equal(found[1], expected)) << "the engine did not run";
+  EXPECT_TRUE(torch::equal(found[1], found[0]));
+  EXPECT_LT(relative(fast.logits_from_features(found[1]), fast.logits(pixels)), kExact);
+}
+
 TEST(ConvNextEngine, FitsWholePanelsAndSizesThatEveryStageHalves) {
   InputSpec input;
   input.size = 32;

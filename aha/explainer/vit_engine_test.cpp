@@ -8,6 +8,7 @@
 #include "aha/explainer/prior.h"
 #include "aha/nn/module_state.h"
 #include "aha/nn/trainable_testing.h"
+#include "aha/testing/checks.h"
 #include "aha/testing/gradient.h"
 
 namespace aha {
@@ -65,8 +66,8 @@ constexpr double kExact = 1e-4;
 
 // Rounded results in a row: patches, eight a block (trainable_block_test.cpp), the head; each a sum of at
 // most as many terms as the MLP is wide.
-double logits_tolerance(const VitConfig& c, int64_t passes) {
-  return checks::tolerance_of(best_kernel_set(Precision::kF32).format, passes * (8 * c.depth + 2),
+double logits_tolerance(const VitConfig& c, int64_t passes, Precision precision = Precision::kF32) {
+  return checks::tolerance_of(best_kernel_set(precision).format, passes * (8 * c.depth + 2),
                               std::max<int64_t>(c.mlp_hidden, 3 * c.patch * c.patch));
 }
 
@@ -241,6 +242,157 @@ TEST_P(EngineOf, RelevanceIsCheferOfTheTaps) {
   }
   EXPECT_FALSE(
       encoder->features_and_chefer(torch::rand({1, 3, size / 2, size / 2}), classes.narrow(0, 0, 1)));
+}
+
+struct Seen {
+  int block;
+  Tensor attention, gradient;
+};
+// What a visitor sees of each image, in its order. The tensors are kept, not copied.
+std::vector<std::vector<Seen>> seen_in(Classifier& target, const Tensor& pixels, const Tensor& classes,
+                                       const AttentionVisit& visit) {
+  std::vector<std::vector<Seen>> seen(pixels.size(0));
+  target.visit_attention(pixels, classes, visit,
+                         [&](int64_t image, int block, const Tensor& attention, const Tensor& gradient) {
+                           seen.at(image).push_back({block, attention, gradient});
+                         });
+  return seen;
+}
+
+using Visited = AttentionVisit::Gradient;
+constexpr Visited kVisited[] = {Visited::kNone, Visited::kLogit, Visited::kReadOutClass,
+                                Visited::kReadOutMean};
+
+ClassifierInfo info_of(const VitConfig& config) {
+  ClassifierInfo info;
+  info.name = "small";
+  info.input = input_of(config);
+  return info;
+}
+
+TEST_P(EngineOf, AttentionAndItsGradientEqualLibtorchs) {
+  Vit network = random_network(config());
+  VitClassifier plain(network, info_of(config()));
+  torch::manual_seed(11);
+  const int64_t size = config().image_size, tokens = size * size / 64 + network->prefix_tokens();
+  const Tensor pixels = torch::rand({3, 3, size, size}), classes = torch::tensor({6, 0, 3});
+  for (const auto precision : {Precision::kF32, Precision::kBf16}) {
+    VitClassifier fast(network, info_of(config()), precision);
+    const double tolerance = logits_tolerance(config(), 2, precision);
+    for (const Visited gradient : kVisited)
+      for (int first = 0; first < config().depth; ++first) {
+        SCOPED_TRACE(fmt::format("{} gradient {} from block {}",
+                                 precision == Precision::kF32 ? "f32" : "bf16", static_cast<int>(gradient),
+                                 first));
+        const auto expected = seen_in(plain, pixels, classes, {gradient, first}),
+                   found = seen_in(fast, pixels, classes, {gradient, first});
+        for (int64_t b = 0; b < 3; ++b) {
+          ASSERT_EQ(std::ssize(found[b]), config().depth - first);
+          for (size_t i = 0; i < found[b].size(); ++i) {
+            const Seen &f = found[b][i], &e = expected[b][i];
+            EXPECT_EQ(f.block, config().depth - 1 - static_cast<int>(i));
+            EXPECT_EQ(f.block, e.block);
+            const int64_t Q = f.attention.size(1);
+            EXPECT_EQ(f.attention.sizes(), (std::vector<int64_t>{config().heads, Q, tokens}));
+            EXPECT_LT(relative(f.attention, e.attention.slice(1, 0, Q)), tolerance);
+            EXPECT_FALSE(torch::equal(f.attention, e.attention.slice(1, 0, Q))) << "the engine did not run";
+            ASSERT_EQ(f.gradient.defined(), gradient != Visited::kNone);
+            if (gradient == Visited::kNone || gradient == Visited::kReadOutMean) {
+              EXPECT_EQ(Q, tokens);
+            }
+            if (gradient == Visited::kNone) continue;
+            EXPECT_GT(e.gradient.norm().item<double>(), 0);
+            EXPECT_LT(relative(f.gradient, e.gradient.slice(1, 0, Q)), tolerance);
+            EXPECT_EQ(e.gradient.slice(1, Q).abs().sum().item<double>(), 0);
+          }
+        }
+      }
+  }
+}
+
+TEST(Engine, AttentionIsTheSameAloneAndWithAnyThreads) {
+  VitConfig config = small_vit();
+  config.distilled = true;
+  Vit network = random_network(config);
+  torch::manual_seed(12);
+  const Tensor pixels = torch::rand({7, 3, 32, 32}), classes = torch::arange(7);
+  for (const auto precision : {Precision::kF32, Precision::kBf16}) {
+    VitClassifier target(network, info_of(config), precision);
+    for (const Visited gradient : kVisited) {
+      const auto expect_same = [](const std::vector<Seen>& found, const std::vector<Seen>& expected) {
+        ASSERT_EQ(found.size(), expected.size());
+        for (size_t i = 0; i < found.size(); ++i) {
+          EXPECT_TRUE(torch::equal(found[i].attention, expected[i].attention));
+          if (expected[i].gradient.defined()) {
+            EXPECT_TRUE(torch::equal(found[i].gradient, expected[i].gradient));
+          }
+        }
+      };
+      set_threads(1);
+      const auto together = seen_in(target, pixels, classes, {gradient, 1});
+      set_threads(2);
+      const auto shared = seen_in(target, pixels, classes, {gradient, 1});
+      for (int64_t b = 0; b < 7; ++b) {
+        expect_same(shared[b], together[b]);
+        expect_same(seen_in(target, pixels.narrow(0, b, 1), classes.narrow(0, b, 1), {gradient, 1})[0],
+                    together[b]);
+      }
+      set_threads(0);
+    }
+  }
+}
+
+TEST(Engine, WhoVisitsBlocksOrClassesThatAreNotThereIsTold) {
+  Vit network = random_network(small_vit());
+  VitClassifier target(network, info_of(small_vit()), Precision::kF32);
+  const Tensor pixels = torch::rand({1, 3, 32, 32});
+  const auto visit = [&](int64_t wanted, int first) {
+    return checks::message_of([&] {
+      seen_in(target, pixels, torch::tensor({wanted}), {Visited::kLogit, first});
+    });
+  };
+  EXPECT_EQ(visit(1, 3), "attention from block 3 on: this network has blocks 0..2");
+  EXPECT_EQ(visit(7, 0), "classes: expected 0..6, found 7..7");
+  EXPECT_EQ(checks::message_of([&] {
+              target.patch_subset_logits(pixels, torch::tensor({{{3, 16}}}));
+            }),
+            "patches: expected 0..15, found 3..16");
+}
+
+TEST_P(EngineOf, LogitsOfSubsetsEqualLibtorchs) {
+  Vit network = random_network(config());
+  VitClassifier plain(network, info_of(config()));
+  torch::manual_seed(13);
+  const int64_t size = config().image_size, N = size * size / 64, B = 3;
+  const Tensor pixels = torch::rand({B, 3, size, size});
+  // (B, S, n): different patches, in any order.
+  const auto subsets = [&](int64_t S, int64_t n) {
+    return torch::rand({B, S, N}).argsort(int64_t{2}).slice(2, 0, n).contiguous();
+  };
+  for (const auto precision : {Precision::kF32, Precision::kBf16}) {
+    VitClassifier fast(network, info_of(config()), precision);
+    if (config().rope) {
+      EXPECT_EQ(checks::message_of([&] { fast.patch_subset_logits(pixels, subsets(1, 2)); }),
+                "a vision transformer with rotary positions cannot run on a part of its tokens");
+      continue;
+    }
+    for (const int64_t n : {int64_t{1}, N / 2, N}) {
+      const Tensor patches = subsets(5, n), found = fast.patch_subset_logits(pixels, patches);
+      EXPECT_EQ(found.sizes(), (std::vector<int64_t>{B, 5, 7}));
+      const Tensor expected = plain.patch_subset_logits(pixels, patches);
+      EXPECT_LT(relative(found, expected), logits_tolerance(config(), 1, precision)) << n;
+      EXPECT_FALSE(torch::equal(found, expected)) << "the engine did not run";
+      for (int64_t b = 0; b < B; ++b)
+        EXPECT_TRUE(torch::equal(
+            fast.patch_subset_logits(pixels.narrow(0, b, 1), patches.narrow(0, b, 1).narrow(1, 3, 1))[0][0],
+            found[b][3]));
+      set_threads(1);
+      EXPECT_TRUE(torch::equal(fast.patch_subset_logits(pixels, patches), found));
+      set_threads(0);
+    }
+    const Tensor all = torch::arange(N).expand({B, 1, N});
+    EXPECT_TRUE(torch::equal(fast.patch_subset_logits(pixels, all).squeeze(1), fast.logits(pixels)));
+  }
 }
 
 TEST(Engine, AnExplainerTakesFeaturesAndPriorFromOneForward) {

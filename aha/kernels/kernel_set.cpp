@@ -16,6 +16,7 @@ constexpr KernelSet reference_set(std::string_view name, Format format) {
           .transpose_weights = transpose_weights_ref,
           .attention_forward = attention_forward_ref,
           .attention_backward = attention_backward_ref,
+          .attention_weights = attention_weights_ref,
           .rotate_heads = rotate_heads_ref,
           .rotate_gradient = rotate_gradient_ref,
           .swiglu = swiglu_ref,

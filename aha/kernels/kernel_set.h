@@ -36,6 +36,7 @@ struct KernelSet {
   void (*transpose_weights)(const PackedWeights& from, PackedWeights& to) = nullptr;
   void (*attention_forward)(const AttentionInput& input, Activations& out, float* log_sum_exp) = nullptr;
   void (*attention_backward)(const AttentionInput& input, const AttentionGradient& job) = nullptr;
+  void (*attention_weights)(const AttentionInput& input, const AttentionWeights& job) = nullptr;
   void (*rotate_heads)(int64_t images, const RopeAngles& rope, Heads& heads) = nullptr;
   void (*rotate_gradient)(const RopeAngles& rope, const RopeGradient& job) = nullptr;
   void (*swiglu)(int64_t rows, const Activations& gates, Activations& out) = nullptr;

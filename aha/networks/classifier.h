@@ -13,6 +13,7 @@
 
 #include "aha/image/image.h"
 #include "aha/image/resize.h"
+#include "aha/nn/attention_visit.h"
 #include "aha/nn/score.h"
 #include "aha/nn/taps.h"
 #include "aha/tensor/tensor.h"
@@ -67,19 +68,6 @@ struct PerturbedScores {
   Tensor scores;    // (B, S): of the image's class
   Tensor gradient;  // (B, S, K): its derivative by keep; undefined unless wanted
 };
-
-// Which attention a visitor sees (Classifier::visit_attention).
-struct AttentionVisit {
-  // What is differentiated: nothing; the logit of the image's class; or that logit read out right behind the
-  // block (final norm and head applied to its class tokens, or to the mean of all its tokens).
-  enum class Gradient { kNone, kLogit, kReadOutClass, kReadOutMean };
-  Gradient gradient = Gradient::kLogit;
-  int first_block = 0;  // blocks below it are not shown: the backward pass ends there
-};
-// attention (heads, Q, T) behind the softmax, rows = queries; gradient: of the same shape, by the attention,
-// undefined where none is wanted. Q may be less than T where the gradient of the other rows is zero.
-using AttentionVisitor =
-    std::function<void(int64_t image, int block, const Tensor& attention, const Tensor& gradient)>;
 
 struct RelevanceAndFeatures {
   Tensor patches;                // (B, n), row-major
@@ -139,9 +127,9 @@ class Classifier {
   }
 
   // Shows the attention of each image, last block first: formulas that follow the class token's row down to
-  // the patches need no more than one block at a time. Images may be shown from several threads, one image's
-  // blocks from one. An image's numbers do not depend on its batch mates. Cost: one forward pass, and the
-  // backward pass to first_block.
+  // the patches need no more than one block at a time. Images may be shown in turns and from several threads,
+  // one image's blocks from one. An image's numbers do not depend on its batch mates. Cost: one forward pass,
+  // and the backward pass to first_block.
   virtual void visit_attention(const Tensor& pixels, const Tensor& classes, const AttentionVisit& visit,
                                const AttentionVisitor& visitor);
 

@@ -168,8 +168,9 @@ ConvNext convnext_from_weights(const CanonicalWeights& weights, const ConvNextCo
 
 namespace {
 
-// N of stage.N; nothing if the tap is of another kind.
-std::optional<int> stage_of(std::string_view tap) {
+// N of stage.N, the last one for "features"; nothing if the tap is of another kind.
+std::optional<int> stage_of(std::string_view tap, int last) {
+  if (tap == "features") return last;
   constexpr std::string_view kStage = "stage.";
   int number = 0;
   const auto* end = tap.data() + tap.size();
@@ -180,7 +181,8 @@ std::optional<int> stage_of(std::string_view tap) {
 
 class ConvNextEngine : public Engine {
  public:
-  ConvNextEngine(const FrozenConvNextWeights& weights, Precision precision) : frozen_(weights, precision) {}
+  ConvNextEngine(const FrozenConvNextWeights& weights, Precision precision)
+      : last_stage_(static_cast<int>(weights.stages.size()) - 1), frozen_(weights, precision) {}
 
   Tensor logits(const Tensor& pixels) override { return frozen_.logits(pixels); }
   std::optional<PerturbedScores> perturbed_scores(const PerturbedImages& images,
@@ -188,16 +190,17 @@ class ConvNextEngine : public Engine {
     return from_engine(frozen_, images, with_gradient);
   }
   bool shows(const std::vector<std::string>& taps) const override {
-    return std::ranges::all_of(taps, [](const auto& tap) { return stage_of(tap).has_value(); });
+    return std::ranges::all_of(taps, [&](const auto& tap) { return stage_of(tap, last_stage_).has_value(); });
   }
   std::vector<Tensor> taps(const Tensor& pixels, const std::vector<std::string>& names) override {
     std::vector<int> stages;
-    for (const auto& name : names) stages.push_back(*stage_of(name));
+    for (const auto& name : names) stages.push_back(*stage_of(name, last_stage_));
     return frozen_.features_after(pixels, stages);
   }
   EngineMemory memory() const override { return {frozen_.packed_bytes(), frozen_.workspace_bytes()}; }
 
  private:
+  const int last_stage_;
   FrozenConvNext frozen_;
 };
 

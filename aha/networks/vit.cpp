@@ -410,7 +410,10 @@ std::optional<VitTap> vit_tap_from(std::string_view name) {
 class VitEngine : public Engine {
  public:
   VitEngine(const Vit& network, const FrozenVitWeights& weights, Precision precision)
-      : norm_(network->norm), gives_relevance_(network->config.classes > 0), frozen_(weights, precision) {}
+      : norm_(network->norm),
+        has_head_(network->config.classes > 0),
+        has_rope_(network->config.rope),
+        frozen_(weights, precision) {}
 
   Tensor logits(const Tensor& pixels) override { return frozen_.logits(pixels); }
   std::optional<PerturbedScores> perturbed_scores(const PerturbedImages& images,
@@ -423,11 +426,21 @@ class VitEngine : public Engine {
   std::vector<Tensor> taps(const Tensor& pixels, const std::vector<std::string>& names) override {
     return finished(frozen_.tapped(pixels, block_taps_of(names)), names);
   }
-  bool gives_relevance() const override { return gives_relevance_; }
+  bool gives_relevance() const override { return has_head_; }
   Relevance relevance(const Tensor& pixels, const Tensor& classes,
                       const std::vector<std::string>& names) override {
     const auto found = frozen_.relevance(pixels, classes, block_taps_of(names));
     return {found.tokens, finished(found.tapped, names)};
+  }
+  bool visit_attention(const Tensor& pixels, const Tensor& classes, const AttentionVisit& visit,
+                       const AttentionVisitor& visitor) override {
+    if (!has_head_) return false;
+    frozen_.visit_attention(pixels, classes, visit, visitor);
+    return true;
+  }
+  std::optional<Tensor> patch_subset_logits(const Tensor& pixels, const Tensor& patches) override {
+    if (!has_head_ || has_rope_) return std::nullopt;
+    return frozen_.patch_subset_logits(pixels, patches);
   }
   EngineMemory memory() const override { return {frozen_.packed_bytes(), frozen_.workspace_bytes()}; }
 
@@ -445,7 +458,7 @@ class VitEngine : public Engine {
   }
 
   torch::nn::LayerNorm norm_;
-  const bool gives_relevance_;
+  const bool has_head_, has_rope_;
   FrozenVit frozen_;
 };
 

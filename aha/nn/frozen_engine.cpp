@@ -5,21 +5,26 @@
 
 namespace aha {
 
-int64_t FrozenBody::chunk_size(int64_t images) const {
-  const int64_t a_thread = (images + threads() - 1) / threads();
-  return std::clamp<int64_t>(a_thread, 1, images_a_chunk);
+int64_t even_chunk(int64_t images, int64_t most) {
+  const int64_t a_thread = std::max<int64_t>(1, (images + threads() - 1) / threads());
+  const int64_t chunks = (a_thread + most - 1) / most;
+  return (a_thread + chunks - 1) / chunks;
 }
 
 FrozenBody::Taken FrozenBody::take(int64_t images, bool save) {
-  return pools_[save]->take(
-      [&](const FrozenWorkspace& held) { return held.capacity >= images; },
-      [&] {
-        auto made = make_workspace(images, save);
-        int64_t largest = largest_workspace_;
-        while (made->bytes > largest && !largest_workspace_.compare_exchange_weak(largest, made->bytes))
-          continue;
-        return made;
-      });
+  return take_from(
+      *pools_[save], [&](const FrozenWorkspace& held) { return held.capacity >= images; },
+      [&] { return make_workspace(images, save); });
+}
+
+FrozenBody::Taken FrozenBody::take_from(Pool& pool, const std::function<bool(const FrozenWorkspace&)>& fits,
+                                        const Make& make) {
+  return pool.take(fits, [&] {
+    auto made = make();
+    int64_t largest = largest_workspace_;
+    while (made->bytes > largest && !largest_workspace_.compare_exchange_weak(largest, made->bytes)) continue;
+    return made;
+  });
 }
 
 void FrozenBody::show(const float* images, int64_t n, FrozenWorkspace& w) const {

@@ -26,6 +26,10 @@ struct FrozenWorkspace : CountedBuffers {
       nullptr;  // rows rounded_to_panel(columns) apart, in a buffer that the backward pass has done with
 };
 
+// Images of a chunk, at most `most`, so that every thread has the same number of chunks: 20 images for two
+// threads are not 8, 8 and 4.
+int64_t even_chunk(int64_t images, int64_t most);
+
 struct FrozenBody {
   explicit FrozenBody(const KernelSet& kernels) : kernels(&kernels) {}
   virtual ~FrozenBody() = default;
@@ -45,9 +49,12 @@ struct FrozenBody {
   virtual void backward(FrozenWorkspace& w, int64_t images) const = 0;
   virtual int64_t packed_bytes() const = 0;
 
-  int64_t chunk_size(int64_t images) const;
-  using Taken = ChunkPool<FrozenWorkspace>::Taken;
+  int64_t chunk_size(int64_t images) const { return even_chunk(images, images_a_chunk); }
+  using Pool = ChunkPool<FrozenWorkspace>;
+  using Taken = Pool::Taken;
   Taken take(int64_t images, bool save);
+  using Make = std::function<std::unique_ptr<FrozenWorkspace>()>;
+  Taken take_from(Pool& pool, const std::function<bool(const FrozenWorkspace&)>& fits, const Make& make);
   int64_t largest_workspace() const { return largest_workspace_; }
 
   // Bytes of workspaces that logits() may keep between the forward pass and the backward pass; chunks beyond
@@ -63,9 +70,7 @@ struct FrozenBody {
                   const std::function<void(Taken& w, int64_t first, int64_t n)>& work);
 
  private:
-  std::shared_ptr<ChunkPool<FrozenWorkspace>> pools_[2] = {
-      std::make_shared<ChunkPool<FrozenWorkspace>>(),
-      std::make_shared<ChunkPool<FrozenWorkspace>>()};  // by `save`
+  std::shared_ptr<Pool> pools_[2] = {std::make_shared<Pool>(), std::make_shared<Pool>()};  // by `save`
   std::atomic<int64_t> largest_workspace_ = 0;
 };
 

@@ -137,6 +137,16 @@ void FrozenNetwork::check_pixels(const Tensor& pixels) const {
   check_shape(pixels, {-1, 3, body_->geometry.height, body_->geometry.width}, "pixels");
 }
 
+Tensor FrozenNetwork::checked_classes(const Tensor& classes, int64_t images) const {
+  check_shape(classes, {images}, "classes");
+  const Tensor found = classes.to(torch::kCPU, torch::kInt64).contiguous();
+  if (images == 0) return found;
+  const int64_t least = found.min().item<int64_t>(), most = found.max().item<int64_t>();
+  if (least < 0 || most >= body_->classes)
+    throw input_error("classes: expected 0..{}, found {}..{}", body_->classes - 1, least, most);
+  return found;
+}
+
 void FrozenNetwork::keep_at_most(int64_t bytes) {
   body_->most_kept_bytes = bytes;
 }
@@ -155,15 +165,11 @@ FrozenNetwork::Scores FrozenNetwork::perturbed_scores(const Perturbed& images, b
   check_shape(images.pixels, {B, 3, net.geometry.height, net.geometry.width}, "pixels");
   check_shape(images.reference, {B, 3, net.geometry.height, net.geometry.width}, "reference");
   check_shape(images.region, {net.geometry.height, net.geometry.width}, "region");
-  check_shape(images.classes, {B}, "classes");
   if (net.classes == 0) throw input_error("probabilities: this network is an encoder without a head");
   const Tensor pixels = plain_from(images.pixels), reference = plain_from(images.reference),
                keep = plain_from(images.keep);
   const Tensor region = images.region.to(torch::kCPU, torch::kInt32).contiguous();
-  const Tensor classes = images.classes.to(torch::kCPU, torch::kInt64).contiguous();
-  if (B > 0 && (classes.min().item<int64_t>() < 0 || classes.max().item<int64_t>() >= net.classes))
-    throw input_error("classes: expected 0..{}, found {}..{}", net.classes - 1, classes.min().item<int64_t>(),
-                      classes.max().item<int64_t>());
+  const Tensor classes = checked_classes(images.classes, B);
   Scores result{torch::empty({B, S}), with_gradient ? torch::empty({B, S, K}) : Tensor()};
 
   const int64_t size = int64_t{3} * net.geometry.height * net.geometry.width;

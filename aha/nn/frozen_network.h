@@ -49,6 +49,7 @@ class FrozenNetwork {
  protected:
   explicit FrozenNetwork(std::shared_ptr<FrozenBody> body);
   void check_pixels(const Tensor& pixels) const;
+  Tensor checked_classes(const Tensor& classes, int64_t images) const;  // (B) int64, contiguous, on the CPU
   FrozenBody& body() const { return *body_; }
 
  private:

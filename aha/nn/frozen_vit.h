@@ -10,6 +10,7 @@
 
 #include <vector>
 
+#include "aha/nn/attention_visit.h"
 #include "aha/nn/frozen_network.h"
 #include "aha/nn/vit_block.h"
 
@@ -58,6 +59,16 @@ class FrozenVit : public FrozenNetwork {
   };
   Relevance relevance(const Tensor& pixels, const Tensor& classes,
                       const std::vector<BlockTap>& taps = {});  // classes (B) int64
+
+  // Shows the attention of every image, last block first (Classifier::visit_attention). What the backward
+  // pass needs is kept from first_block on; for the last block alone that is next to nothing. Behind a
+  // read-out the gradient goes through one MLP and one projection only.
+  void visit_attention(const Tensor& pixels, const Tensor& classes, const AttentionVisit& visit,
+                       const AttentionVisitor& visitor);
+
+  // Logits of the prefix with these patches alone: patches (B, S, n) int64, row-major indices -> (B, S, C).
+  // Each image is embedded once. Not with rotary positions.
+  Tensor patch_subset_logits(const Tensor& pixels, const Tensor& patches);
 
  private:
   struct Body;

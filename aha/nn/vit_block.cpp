@@ -29,6 +29,21 @@ void copy_first_rows(int64_t images, const float* from, int64_t all, float* to, 
     std::memcpy(to + b * first * width, from + b * all * width, sizeof(float) * first * width);
 }
 
+// First tokens of every image and head of `from`, as many as `to` has.
+void copy_first_tokens(int64_t images, const Heads& from, Heads& to) {
+  const int64_t count = to.tokens() * to.width();
+  for (int64_t b = 0; b < images; ++b)
+    for (int64_t h = 0; h < from.heads(); ++h) {
+      const int64_t source = from.offset(b, h), target = to.offset(b, h);
+      if (from.format() == Format::kF32)
+        std::copy_n(from.f32() + source, count, to.f32() + target);
+      else
+        std::copy_n(from.bf16() + source, count, to.bf16() + target);
+      if (from.format() == Format::kBf16Pair)
+        std::copy_n(from.bf16() + from.plane() + source, count, to.bf16() + to.plane() + target);
+    }
+}
+
 }  // namespace
 
 bool VitBlockOptions::fits() const {
@@ -167,7 +182,21 @@ void VitBlock::forward(VitBlockState& s, int64_t images, const float* x, float* 
   }
   if (rope_.cos)
     for (Heads* heads : {&s.q, &s.k}) rotate_heads(k, images, rope_, *heads);
-  attention_forward(k, {&s.q, &s.k, &s.v, images}, context, s.log_sum_exp.data());
+  finish(s, {&s.q, &s.k, &s.v, images}, out, context, hidden, save);
+}
+
+void VitBlock::forward_first(const VitBlockState& whole, VitBlockState& first, int64_t images, float* out,
+                             Activations& context, Activations& hidden) const {
+  copy_first_tokens(images, whole.q, first.q);
+  finish(first, {&first.q, &whole.k, &whole.v, images}, out, context, hidden, true);
+}
+
+void VitBlock::finish(VitBlockState& s, const AttentionInput& attention, float* out, Activations& context,
+                      Activations& hidden, bool save) const {
+  const KernelSet& k = *kernels_;
+  const int64_t D = options_.width, Rq = attention.images * s.queries;
+  const auto eps = static_cast<float>(options_.eps);
+  attention_forward(k, attention, context, s.log_sum_exp.data());
   gemm(k, Rq, context, proj_.forward(), AddToRows{out, D, proj_.bias()});
   layer_norm(k, Rq, out, D, eps, s.xhat2, s.rstd2.data());
   if (options_.swiglu) {

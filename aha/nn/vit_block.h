@@ -110,6 +110,11 @@ class VitBlock {
   void forward(VitBlockState& state, int64_t images, const float* x, float* out, Activations& context,
                Activations& hidden, bool save) const;
 
+  // The first tokens of what just ran on all of them, saved for a backward pass: `first` is of as many tokens
+  // as it has queries, keys and values stay in `whole`. out: these tokens before the block, then behind it.
+  void forward_first(const VitBlockState& whole, VitBlockState& first, int64_t images, float* out,
+                     Activations& context, Activations& hidden) const;
+
   struct Gradient {
     const float* dout = nullptr;  // (images * queries, D); scratch.stream holds the same as an operand
     float* dx = nullptr;          // (images * tokens, D), written; may be dout where all tokens ask
@@ -124,6 +129,10 @@ class VitBlock {
   int64_t bytes() const;  // of the packed weights
 
  private:
+  // Attention, projection and MLP.
+  void finish(VitBlockState& state, const AttentionInput& attention, float* out, Activations& context,
+              Activations& hidden, bool save) const;
+
   VitBlockOptions options_;
   const KernelSet* kernels_;
   RopeAngles rope_;

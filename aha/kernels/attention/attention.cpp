@@ -49,4 +49,14 @@ void attention_backward(const KernelSet& kernels, const AttentionInput& in, cons
   kernels.attention_backward(in, job);
 }
 
+void attention_weights(const KernelSet& kernels, const AttentionInput& in, const AttentionWeights& job) {
+  check(kernels, in);
+  if (job.image < 0 || job.image >= in.images || job.queries < 0 || job.queries > in.q->tokens())
+    throw input_error(
+        "attention, weights: expected an image in 0..{} and at most {} queries, found {} and {}",
+        in.images - 1, in.q->tokens(), job.image, job.queries);
+  if (job.dout) check_heads(kernels, "gradient", *job.dout, *in.q, in.q->tokens(), in.images);
+  kernels.attention_weights(in, job);
+}
+
 }  // namespace aha

@@ -42,4 +42,16 @@ struct AttentionGradient {
 };
 void attention_backward(const KernelSet& kernels, const AttentionInput& input, const AttentionGradient& job);
 
+// P of one image, computed again from the saved log-sum-exp, and dP = dout v^T where a gradient is wanted:
+// for those who look at attention.
+struct AttentionWeights {
+  int64_t image = 0;
+  int64_t queries = 0;                 // the first so many
+  const float* log_sum_exp = nullptr;  // from the forward, of all images
+  float* weights = nullptr;            // (heads, queries, tokens)
+  const Heads* dout = nullptr;         // as q; null = no gradient
+  float* d_weights = nullptr;          // as weights
+};
+void attention_weights(const KernelSet& kernels, const AttentionInput& input, const AttentionWeights& job);
+
 }  // namespace aha

@@ -73,4 +73,23 @@ void attention_backward_ref(const AttentionInput& input, const AttentionGradient
     }
 }
 
+void attention_weights_ref(const AttentionInput& input, const AttentionWeights& job) {
+  const Heads &q = *input.q, &v = *input.v;
+  const int64_t tokens = v.tokens();
+  for (int64_t head = 0; head < q.heads(); ++head)
+    for (int64_t i = 0; i < job.queries; ++i) {
+      const std::vector<double> scores = scores_of(input, job.image, head, i);
+      const double log_sum = job.log_sum_exp[(job.image * q.heads() + head) * q.tokens() + i];
+      for (int64_t j = 0; j < tokens; ++j) {
+        const int64_t at = (head * job.queries + i) * tokens + j;
+        job.weights[at] = static_cast<float>(std::exp(scores[j] - log_sum));
+        if (!job.dout) continue;
+        double sum = 0;
+        for (int64_t c = 0; c < q.width(); ++c)
+          sum += double{job.dout->at(job.image, head, i, c)} * v.at(job.image, head, j, c);
+        job.d_weights[at] = static_cast<float>(sum);
+      }
+    }
+}
+
 }  // namespace aha

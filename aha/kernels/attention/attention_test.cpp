@@ -109,6 +109,51 @@ TEST_P(Attention, BackwardMatchesReference) {
   }
 }
 
+TEST_P(Attention, WeightsMatchReferenceAndAreThoseOfTheForward) {
+  struct Shown {
+    std::vector<float> weights, d_weights;
+  };
+  const auto show = [&](const KernelSet& set, const Case& c, const std::vector<float>& log_sum_exp,
+                        int64_t queries) {
+    Shown out;
+    const int64_t one = c.q.heads() * queries * c.k.tokens();
+    out.weights.resize(c.q.images() * one, -1), out.d_weights = out.weights;
+    for (int64_t i = 0; i < c.q.images(); ++i)
+      attention_weights(set, c.input(),
+                        {i, queries, log_sum_exp.data(), out.weights.data() + i * one, &c.dout,
+                         out.d_weights.data() + i * one});
+    return out;
+  };
+  for (const Sizes& s : kSizes) {
+    const Case c = random_case(s, 21);
+    const Result saved = forward(reference, c);
+    const Shown found = show(kernels, c, saved.log_sum_exp, s.queries),
+                expected = show(reference, c, saved.log_sum_exp, s.queries);
+    // A score is a sum of `width` products, |q| = 1 and |k| = sqrt(width); its exponential errs by as much of
+    // itself.
+    const double norms = 2 * std::sqrt(static_cast<double>(s.width));
+    const double score_bound = checks::sum_bound(s.width, norms, checks::product_epsilon(format)) + 4e-6;
+    EXPECT_TRUE(all_within(found.weights, expected.weights,
+                           [&](size_t i) { return score_bound * expected.weights[i] + 1e-12; }))
+        << s.tokens << " tokens of " << s.width;
+    const double bound = checks::sum_bound(s.width, 2.0 * s.width, checks::product_epsilon(format));
+    EXPECT_TRUE(all_within(found.d_weights, expected.d_weights, [&](size_t) { return bound; }))
+        << s.tokens << " tokens of " << s.width;
+    // Rows of a softmax, with the sum of this set's own forward pass.
+    const Shown own = show(kernels, c, forward(kernels, c).log_sum_exp, s.queries);
+    for (size_t row = 0; row < own.weights.size(); row += s.tokens) {
+      double sum = 0;
+      for (int64_t j = 0; j < s.tokens; ++j) sum += own.weights[row + j];
+      EXPECT_NEAR(sum, 1, 4e-6);
+    }
+    // The first query alone has the same bits.
+    const Shown first = show(kernels, c, saved.log_sum_exp, 1);
+    for (int64_t h = 0; h < s.images * s.heads; ++h)
+      for (int64_t j = 0; j < s.tokens; ++j)
+        ASSERT_EQ(first.d_weights[h * s.tokens + j], found.d_weights[h * s.queries * s.tokens + j]);
+  }
+}
+
 TEST_P(Attention, AnImageHasTheSameValueAnywhere) {
   const Case all = random_case({3, 2, 37, 37, 64}, 9);
   const Result together = forward(kernels, all);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstring>
 
 #include "aha/kernels/attention/attention.h"
 #include "aha/kernels/core/panels.h"
@@ -100,6 +101,19 @@ class AttentionTiles {
     Hardware::end();
   }
 
+  void weights(const AttentionWeights& job) {
+    const int64_t heads = in_.q->heads();
+    Hardware::begin();
+    for (int64_t head = 0; head < heads; ++head) {
+      const int64_t to = head * job.queries * tokens_;
+      const float* log_sum = job.log_sum_exp + (job.image * heads + head) * queries_;
+      multiply_rows(job, *in_.q, *in_.k, head, job.weights + to,
+                    [&](float* row, int64_t query) { weights_of_row(row, padded_, log_sum[query]); });
+      if (job.dout) multiply_rows(job, *job.dout, *in_.v, head, job.d_weights + to, [](float*, int64_t) {});
+    }
+    Hardware::end();
+  }
+
  private:
   static constexpr int kPlanes = Form::kPlanes;
   enum Side { kTokens, kWidth, kBlock };
@@ -129,6 +143,27 @@ class AttentionTiles {
     return {data, kTileElements, width_ / 16 * kTileElements, 64, padded_ * width_};
   }
   Tiles block_rows(const Bf16* data) const { return {data, 16 * padded_, 32, padded_ * 2, kPanel * padded_}; }
+
+  // to (queries, tokens) = finish(a b^T) of one head
+  template <class Finish>
+  void multiply_rows(const AttentionWeights& job, const Heads& a, const Heads& b, int64_t head, float* to,
+                     const Finish& finish) {
+    Bf16* columns = scratch_.keys.at_least(size(kTokens, kWidth));
+    float* rows = scratch_.scores.at_least(kPanel * padded_);
+    each_plane(b, job.image, head, [&](const Bf16* from, int plane) {
+      interleave_transposed(from, padded_, width_, columns + plane * padded_ * width_);
+    });
+    for (int64_t t = 0; t < job.queries; t += kPanel) {
+      const int64_t live = job.queries - t < kPanel ? job.queries - t : kPanel;
+      multiply_small<Hardware, kPlanes>((live + 15) / 16, column_tiles(), width_ / 32,
+                                        moved(rows_of(a, job.image, head), t * width_),
+                                        transposed_tiles(columns), rows, padded_);
+      for (int64_t r = 0; r < live; ++r) {
+        finish(rows + r * padded_, t + r);
+        std::memcpy(to + (t + r) * tokens_, rows + r * padded_, tokens_ * sizeof(float));
+      }
+    }
+  }
 
   // The backward pass in the scratch buffers: the operands of one head, then P and dS of all its queries.
   void reserve_backward() {
@@ -277,6 +312,11 @@ void attention_forward_tiles(const AttentionInput& input, Activations& out, floa
 template <class Hardware, class Form>
 void attention_backward_tiles(const AttentionInput& input, const AttentionGradient& job) {
   AttentionTiles<Hardware, Form>(input).backward(job);
+}
+
+template <class Hardware, class Form>
+void attention_weights_tiles(const AttentionInput& input, const AttentionWeights& job) {
+  AttentionTiles<Hardware, Form>(input).weights(job);
 }
 
 }  // namespace

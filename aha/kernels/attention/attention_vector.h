@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstring>
 
 #include "aha/kernels/attention/attention.h"
 #include "aha/kernels/elementwise/elementwise_vector.h"
@@ -126,6 +127,35 @@ inline void attention_backward_f32(const AttentionInput& input, const AttentionG
       multiply_into(tokens, queries, {weights, 1, padded}, gradient, *job.dv, image * tokens,
                     job.dv_column + column);
     }
+}
+
+inline void attention_weights_f32(const AttentionInput& input, const AttentionWeights& job) {
+  const Heads &q = *input.q, &k = *input.k, &v = *input.v;
+  const int64_t tokens = k.tokens(), width = q.width(), padded = rounded_to_panel(tokens);
+  AttentionScratch& scratch = attention_scratch();
+  float* panels = scratch.keys.at_least(padded * width);
+  float* rows = scratch.weights.at_least(kTileRows * padded);
+  // to (queries, tokens) = finish(a (queries, width) b^T (width, tokens))
+  const auto multiply_rows = [&](const float* a, const float* b, float* to, const auto& finish) {
+    transpose_to_panels(b, padded, width, panels);
+    for (int64_t t = 0; t < job.queries; t += kTileRows) {
+      const int64_t height = job.queries - t < kTileRows ? job.queries - t : kTileRows;
+      multiply_panels(height, padded, width, a + t * width, panels, rows);
+      for (int64_t r = 0; r < height; ++r) {
+        finish(rows + r * padded, t + r);
+        std::memcpy(to + (t + r) * tokens, rows + r * padded, tokens * sizeof(float));
+      }
+    }
+  };
+  for (int64_t head = 0; head < q.heads(); ++head) {
+    const int64_t to = head * job.queries * tokens;
+    const float* log_sum = job.log_sum_exp + (job.image * q.heads() + head) * q.tokens();
+    multiply_rows(q.f32() + q.offset(job.image, head), k.f32() + k.offset(job.image, head), job.weights + to,
+                  [&](float* row, int64_t query) { weights_of_row(row, padded, log_sum[query]); });
+    if (job.dout)
+      multiply_rows(job.dout->f32() + job.dout->offset(job.image, head), v.f32() + v.offset(job.image, head),
+                    job.d_weights + to, [](float*, int64_t) {});
+  }
 }
 
 }  // namespace

@@ -46,6 +46,12 @@ inline RowSum exponentials_of_row(float* p, int64_t columns) {
   return {maximum, reduce_add(total)};
 }
 
+// p = exp(p - log_sum): softmax where the logarithm of its sum is known. columns: a multiple of the lanes.
+inline void weights_of_row(float* p, int64_t columns, float log_sum) {
+  const Vec shift = splat(log_sum);
+  for (int64_t j = 0; j < columns; j += kLanes) store(p + j, exponential(load(p + j) - shift));
+}
+
 constexpr float kNoWeight = -1e30f;  // a score whose exponential vanishes beside any other
 
 inline void softmax_rows_vector(int64_t rows, int64_t columns, float* x, int64_t stride, float* log_sum_exp) {

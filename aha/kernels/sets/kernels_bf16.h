@@ -28,6 +28,7 @@ constexpr KernelSet bf16_kernels(std::string_view name, Isa isa, decltype(Kernel
           .transpose_weights = transpose_weights_vector,
           .attention_forward = attention_forward_tiles<Hardware, Form>,
           .attention_backward = attention_backward_tiles<Hardware, Form>,
+          .attention_weights = attention_weights_tiles<Hardware, Form>,
           .rotate_heads = rotate_heads_panels<Form>,
           .rotate_gradient = rotate_gradient_panels<Form>,
           .swiglu = swiglu_panels<Form>,

@@ -9,6 +9,7 @@ void gemm_ref(int64_t rows, const Activations& x, const PackedWeights& weights, 
 void transpose_weights_ref(const PackedWeights& from, PackedWeights& to);
 void attention_forward_ref(const AttentionInput& input, Activations& out, float* log_sum_exp);
 void attention_backward_ref(const AttentionInput& input, const AttentionGradient& job);
+void attention_weights_ref(const AttentionInput& input, const AttentionWeights& job);
 void rotate_heads_ref(int64_t images, const RopeAngles& rope, Heads& heads);
 void rotate_gradient_ref(const RopeAngles& rope, const RopeGradient& job);
 void swiglu_ref(int64_t rows, const Activations& gates, Activations& out);

@@ -26,6 +26,7 @@ constexpr KernelSet vector_kernels(std::string_view name, Isa isa, const Sinkhor
           .transpose_weights = transpose_weights_vector,
           .attention_forward = attention_forward_f32,
           .attention_backward = attention_backward_f32,
+          .attention_weights = attention_weights_f32,
           .rotate_heads = rotate_heads_panels<FormF32>,
           .rotate_gradient = rotate_gradient_panels<FormF32>,
           .swiglu = swiglu_panels<FormF32>,
