@@ -1,5 +1,8 @@
 #include "aha/methods/catalog.h"
 
+#include <algorithm>
+#include <functional>
+#include <map>
 #include <set>
 #include <stdexcept>
 
@@ -12,16 +15,22 @@
 namespace aha {
 namespace {
 
-class BlurredMethod : public Method {
+// The maps of another method, each changed: blurred, or turned round.
+class ChangedMethod : public Method {
  public:
-  BlurredMethod(std::unique_ptr<Method> inner, double sigma_px)
-      : inner_(std::move(inner)), sigma_px_(sigma_px) {}
-  void prepare(const MethodContext& context) override { inner_->prepare(context); }
+  using Change = std::function<Tensor(const Tensor&)>;
+  ChangedMethod(std::unique_ptr<Method> inner, const std::string& described, Change change)
+      : inner_(std::move(inner)), change_(std::move(change)) {
+    set_identity(inner_->identity() + described);
+  }
+  void prepare(const MethodContext&) override {}  // the inner one is
   bool learned() const override { return inner_->learned(); }
   bool timed() const override { return inner_->timed(); }
+  void name_images(std::span<const std::string> images) override { inner_->name_images(images); }
+  std::string depends_on(const std::string& image) const override { return inner_->depends_on(image); }
   Attribution attribute(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t> streams,
                         const Context& context) override {
-    return blurred(inner_->attribute(pixels, classes, streams, context));
+    return changed(inner_->attribute(pixels, classes, streams, context));
   }
   bool shares_work_with(const Method& other) const override {
     return other.identity() == inner_->identity() || inner_->shares_work_with(other);
@@ -33,7 +42,7 @@ class BlurredMethod : public Method {
     for (Method* other : others)
       if (other->identity() != inner_->identity()) of_inner.push_back(other);
     const auto inner = inner_->attribute_shared(of_inner, pixels, classes, streams, context);
-    std::vector<Attribution> all = {blurred(inner[0])};
+    std::vector<Attribution> all = {changed(inner[0])};
     size_t next = 1;
     for (Method* other : others)
       all.push_back(other->identity() == inner_->identity() ? inner[0] : inner[next++]);
@@ -41,13 +50,13 @@ class BlurredMethod : public Method {
   }
 
  private:
-  Attribution blurred(Attribution plain) const {
-    plain.maps = blurred_maps(plain.maps, sigma_px_);
+  Attribution changed(Attribution plain) const {
+    plain.maps = change_(plain.maps);
     return plain;
   }
 
   std::unique_ptr<Method> inner_;
-  double sigma_px_;
+  Change change_;
 };
 
 const MethodRecord& record_of(const std::string& name) {
@@ -65,8 +74,9 @@ void check_fit(const MethodRecord& record, const MethodContext& context) {
   for (const auto& other : method_catalog())
     if (other.fits(context)) fitting.push_back(other.name);
   const auto& info = context.target.info();
-  throw input_error("method {} needs {}, which {} ({}) does not offer; methods that fit it: {}", record.name,
-                    record.needs, info.name, info.architecture, list_some(fitting, fitting.size()));
+  throw input_error("method {} needs {}, which {} ({}) does not offer; {} fits {}; methods that fit {}: {}",
+                    record.name, record.needs, info.name, info.architecture, record.name,
+                    targets_of(record.kind), info.name, list_some(fitting, fitting.size()));
 }
 
 // An option given twice is a contradiction: `given` is ":key=value:key=value".
@@ -80,13 +90,74 @@ void check_given_once(const std::string& given, const nlohmann::json& options, c
   }
 }
 
-// The one list. A new method is one line here and one in records.h.
+// "DIR:blur=2" -> "DIR" and "blur=2": the text behind the name of a method with an argument. Options stand at
+// the end; a path may have colons of its own.
+std::pair<std::string, std::string> argument_and_options(const std::string& given, const Fields& fields,
+                                                         const std::string& argument) {
+  size_t end = given.size();
+  for (size_t colon = given.rfind(':'); colon != std::string::npos && colon > 0;
+       colon = given.rfind(':', colon - 1)) {
+    const std::string key = given.substr(colon + 1, given.find('=', colon) - colon - 1);
+    if (key == argument || !fields.find(key)) break;
+    end = colon;
+  }
+  return {given.substr(0, end), end < given.size() ? given.substr(end + 1) : ""};
+}
+
+std::string uppercase(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::toupper(c); });
+  return text;
+}
+
+std::vector<MethodRecord> records_of(
+    std::initializer_list<std::pair<MethodKind, std::vector<MethodRecord>>> groups) {
+  std::vector<MethodRecord> all;
+  for (const auto& [kind, records] : groups)
+    for (const auto& record : records) all.emplace_back(record).kind = kind;
+  return all;
+}
+
+// The one list. A new method is one line here and one in method_records.h.
 std::vector<MethodRecord>& all_methods() {
-  static std::vector<MethodRecord> list = {
-      aha_method(),      random_method(),     center_method(), sobel_method(),
-      gradient_method(), smoothgrad_method(), ig_method(),     gradcam_method(),
-      rollout_method(),  chefer_method(),     legrad_method(), rise_method(),
-  };
+  // clang-format off
+  static std::vector<MethodRecord> list = records_of({
+      {MethodKind::kLearned, {
+          aha_method(),
+      }},
+      {MethodKind::kTransformer, {
+          rollout_method(),
+          chefer_method(),
+          legrad_method(),
+      }},
+      {MethodKind::kTransformerOrConvNet, {
+          gradcam_method(),
+      }},
+      {MethodKind::kConvNet, {
+          gradcam_plus_method(),
+          hirescam_method(),
+          layercam_method(),
+          scorecam_method(),
+          ablationcam_method(),
+      }},
+      {MethodKind::kAny, {
+          gradient_method(),
+          smoothgrad_method(),
+          ig_method(),
+          rise_method(),
+      }},
+      {MethodKind::kCeiling, {
+      }},
+      {MethodKind::kControl, {
+          random_method(),
+          blurred_random_method(),
+          center_method(),
+          sobel_method(),
+      }},
+      {MethodKind::kGiven, {
+          maps_method(),
+      }},
+  });
+  // clang-format on
   return list;
 }
 
@@ -103,19 +174,95 @@ void add_method(MethodRecord record) {
   all_methods().push_back(std::move(record));
 }
 
+std::string heading_of(MethodKind kind) {
+  switch (kind) {
+    case MethodKind::kLearned:
+      return "Learned";
+    case MethodKind::kTransformer:
+      return "For transformers";
+    case MethodKind::kConvNet:
+      return "For ConvNets";
+    case MethodKind::kTransformerOrConvNet:
+      return "For transformers and ConvNets";
+    case MethodKind::kAny:
+      return "For any classifier";
+    case MethodKind::kCeiling:
+      return "Ceilings";
+    case MethodKind::kControl:
+      return "Controls";
+    case MethodKind::kGiven:
+      return "Made elsewhere";
+  }
+  return "";
+}
+
+std::string targets_of(MethodKind kind) {
+  switch (kind) {
+    case MethodKind::kLearned:
+      return "targets with an explainer";
+    case MethodKind::kTransformer:
+      return "vision transformers";
+    case MethodKind::kConvNet:
+      return "ConvNets whose feature maps are pooled (ConvNeXt, ResNet)";
+    case MethodKind::kTransformerOrConvNet:
+      return "vision transformers and ConvNets (ConvNeXt, ResNet)";
+    default:
+      return "any classifier";
+  }
+}
+
+const std::vector<MethodForm>& method_forms() {
+  static const std::vector<MethodForm> forms = {
+      {"NAME:...:blur=SIGMA_PX",
+       "the maps of any method, smoothed with a Gaussian of this standard deviation in pixels"},
+      {"inverted:NAME:...", "the maps of any method turned round, a control: what was last is first"},
+  };
+  return forms;
+}
+
+std::vector<std::string> method_labels(const std::vector<std::string>& specs) {
+  const auto short_one = [](std::string spec) {
+    for (size_t at = 0; (at = spec.find("/:", at)) != std::string::npos;) spec.erase(at, 1);
+    while (spec.ends_with('/')) spec.pop_back();
+    const size_t slash = spec.rfind('/');
+    if (slash == std::string::npos) return spec;
+    return spec.substr(0, spec.rfind(':', slash) + 1) + spec.substr(slash + 1);
+  };
+  std::map<std::string, std::set<std::string>> by_label;
+  for (const auto& spec : specs) by_label[short_one(spec)].insert(spec);
+  std::vector<std::string> labels;
+  for (const auto& spec : specs)
+    labels.push_back(by_label[short_one(spec)].size() == 1 ? short_one(spec) : spec);
+  return labels;
+}
+
 std::unique_ptr<Method> make_method(const std::string& spec, const MethodContext& context,
                                     const nlohmann::json& options) {
   const size_t colon = spec.find(':');
-  const MethodRecord& record = record_of(spec.substr(0, colon));
+  const std::string name = spec.substr(0, colon);
+  std::string given = colon == std::string::npos ? "" : spec.substr(colon + 1);
+  if (name == "inverted") {
+    if (given.empty()) throw input_error("method inverted: expected inverted:METHOD, found no method");
+    return std::make_unique<ChangedMethod>(make_method(given, context, options), " inverted",
+                                           [](const Tensor& maps) { return -maps; });
+  }
+  const MethodRecord& record = record_of(name);
   const std::string where = "method " + record.name;
   auto method = record.make();
   double blur_px = 0;
   Fields fields = method->fields();
   fields.add("blur", blur_px, "smooth the map with a Gaussian of this standard deviation in pixels; 0 = not")
       .range(0, 1000);
-  if (colon != std::string::npos) {
-    const std::string_view given = std::string_view(spec).substr(colon + 1);
-    check_given_once(":" + std::string(given), options, where);
+  if (!record.argument.empty()) {
+    const auto [argument, rest] = argument_and_options(given, fields, record.argument);
+    if (argument.empty())
+      throw input_error("{}: expected {}:{}, found '{}'", where, record.name, uppercase(record.argument),
+                        printable(spec));
+    set_from_text(*fields.find(record.argument), argument, where);
+    given = rest;
+  }
+  if (!given.empty() || spec.ends_with(':')) {
+    check_given_once(":" + given, options, where);
     set_all_from_spec(fields, given, where);
   }
   set_all_from_json(fields, options, where);
@@ -123,10 +270,9 @@ std::unique_ptr<Method> make_method(const std::string& spec, const MethodContext
   method->prepare(context);
   method->set_identity(record.name + json_from_fields(method->fields()).dump());
   if (blur_px == 0) return method;
-  const std::string identity = fmt::format("{} blurred by {}", method->identity(), blur_px);
-  auto blurred = std::make_unique<BlurredMethod>(std::move(method), blur_px);
-  blurred->set_identity(identity);
-  return blurred;
+  return std::make_unique<ChangedMethod>(
+      std::move(method), fmt::format(" blurred by {}", blur_px),
+      [blur_px](const Tensor& maps) { return blurred_maps(maps, blur_px); });
 }
 
 std::vector<Attribution> Method::attribute_shared(std::span<Method* const> others, const Tensor& pixels,

@@ -1,5 +1,5 @@
 // All methods by name. `NAME:key=value:key=value` sets a method's options; `blur=SIGMA_PX` smooths the maps
-// of any of them.
+// of any of them, and `inverted:NAME:...` turns them round.
 #pragma once
 
 #include "aha/methods/method.h"
@@ -7,6 +7,20 @@
 namespace aha {
 
 const std::vector<MethodRecord>& method_catalog();
+
+// "For transformers"; and the targets of a kind: "vision transformers".
+std::string heading_of(MethodKind kind);
+std::string targets_of(MethodKind kind);
+
+// What can be done to any method's maps, beside the catalog.
+struct MethodForm {
+  std::string spec, summary;
+};
+const std::vector<MethodForm>& method_forms();
+
+// Specs as tables show them: a path without its folders ("maps:/home/me/other" is maps:other), unless two
+// would then be the same.
+std::vector<std::string> method_labels(const std::vector<std::string>& specs);
 
 // A program's own method beside the bundled ones (examples/02_add_a_method.cpp). Call it before others look
 // at the catalog.

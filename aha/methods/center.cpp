@@ -34,7 +34,7 @@ class Center : public Method {
 
 MethodRecord center_method() {
   return {"center", "a bell around the middle of the image, a control", "", "",
-          fits_any, [] { return std::unique_ptr<Method>(new Center); }};
+          fits_any, [] { return std::unique_ptr<Method>(new Center); }, "", false};
 }
 
 }  // namespace aha

@@ -39,6 +39,51 @@ TEST(GradCam, WeighsChannelsByTheirMeanGradient) {
                 {0, .1, .3, .4, .05, .175, .425, .55, .15, .325, .675, .85, .2, .4, .8, 1});
 }
 
+// The features and gradients of the worked example.
+struct CamExample {
+  Tensor a = doubles({1, 2, 3, 4, 0, 1, -1, 2}, {1, 2, 2, 2}),
+         q = doubles({.1, .2, .3, .4, -.5, .5, 1, 0}, {1, 2, 2, 2});
+};
+
+TEST(CamFamily, ReproducesTheWorkedExample) {
+  const auto [a, q] = CamExample();
+  expect_values(hirescam_raw(a, q), {0.1, 0.9, -0.1, 1.6});
+  expect_values(cam_scaled(hirescam_raw(a, q)), {0.0625, 0.5625, 0, 1});
+  expect_values(gradcam_plus_alpha(a, q), {0.333322, 0.249998, 0.2, 0.166666, 0.999996, 0.333333, 0.25, 0});
+  expect_values(gradcam_plus_raw(a, q), {0.209998, 0.836663, 0.213329, 1.673326});
+  expect_values(cam_scaled(gradcam_plus_raw(a, q)), {0, 0.428246, 0.002276, 1});
+  const auto scored = scorecam_weights(doubles({2, 1}, {1, 2}));
+  expect_values(scored, {0.731059, 0.268941});
+  expect_values(weighted_channels(a, scored), {0.731059, 1.731059, 1.924234, 3.462117});
+  const auto ablated = ablationcam_weights(doubles({5}, {1}), doubles({4, 6}, {1, 2}));
+  expect_values(ablated, {0.2, -0.2});
+  expect_values(weighted_channels(a, ablated), {0.2, 0.2, 0.8, 0.4});
+}
+
+TEST(LayerCam, LeavesNegativeGradientsOut) {
+  const auto a = doubles({1, 2, 3, 4}, {1, 2, 1, 2}), q = doubles({-1, 1, 2, -2}, {1, 2, 1, 2});
+  expect_values(layercam_raw(a, q), {6, 2});
+  expect_values(hirescam_raw(a, q), {5, -6});
+}
+
+TEST(ScoreCamMasks, PutCornersOnCorners) {
+  const auto masks = scorecam_masks(doubles({1, 3, 5, 9, 2, 2, 2, 2}, {2, 2, 2}), 3, 3);
+  expect_values(masks[0], {0, .125, .25, .25, .4375, .625, .5, .75, 1});
+  expect_values(masks[1], std::vector<double>(9, 0));
+}
+
+TEST(AblationCam, BehindALayerNormTheLibrarysValueLeavesNothingOfTheImage) {
+  auto features = torch::empty({768, 7, 7});
+  checks::fill_with_wave(features, 3, 2);
+  EXPECT_EQ(library_ablation(features.relu()), 0);
+  const auto rows = torch::layer_norm(ablated_pools(features, library_ablation(features)), {768});
+  const auto others = rows.masked_select(torch::eye(768, torch::kBool).logical_not());
+  EXPECT_NEAR(rows.diagonal().min().item<double>(), -27.694765, kGolden);
+  EXPECT_NEAR(rows.diagonal().max().item<double>(), -27.694765, kGolden);
+  EXPECT_NEAR(others.min().item<double>(), 0.036108, kGolden);
+  EXPECT_NEAR(others.max().item<double>(), 0.036108, kGolden);
+}
+
 TEST(GradCam, NothingPositiveGivesZerosNotNan) {
   expect_values(cam_finished(doubles({-1, -2, -3, -4}, {1, 2, 2}), 2, 2), {0, 0, 0, 0});
   expect_values(min_max(doubles({3, 3, 3, 3}, {1, 2, 2})), {0, 0, 0, 0});

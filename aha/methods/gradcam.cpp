@@ -9,6 +9,7 @@
 #include "aha/attribution/target_gradient.h"
 #include "aha/base/error.h"
 #include "aha/methods/cam_maps.h"
+#include "aha/methods/feature_cam.h"
 #include "aha/methods/method_records.h"
 #include "aha/methods/patch_maps.h"
 
@@ -44,6 +45,8 @@ class GradCam : public Method {
 
   Attribution attribute(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
                         const Context&) override {
+    if (tap_ == feature_tap(*target_))  // a ConvNet
+      return {feature_cam(*target_, pixels, classes, gradcam_raw), Passes{1, 0}};
     return {maps(pixels, classes), Passes{1, 1}};
   }
 
@@ -56,7 +59,6 @@ class GradCam : public Method {
     if (form_ != "features")
       return upsampled(min_max(grid_from_patches(attention_cam_patches(a, q, prefix, form_ == "pooled"))), H,
                        W);
-    if (a.dim() == 4) return cam_finished(gradcam_raw(a, q), H, W);
     return cam_finished(gradcam_raw(maps_from_tokens(a, prefix), maps_from_tokens(q, prefix)), H, W);
   }
 

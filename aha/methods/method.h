@@ -77,6 +77,13 @@ class Method {
   // by one.
   virtual bool timed() const { return false; }
 
+  // What the images are called (image_stream() of these names are their streams); told before the first
+  // attribute() of each. Of use to maps that were made elsewhere.
+  virtual void name_images(std::span<const std::string>) {}
+  // What the map of this image depends on beside pixels, class, target, explainer and options: the content of
+  // a file. Stored figures are found by it (evaluate/row_key.h).
+  virtual std::string depends_on(const std::string& image) const { return ""; }
+
   // Some methods compute the maps of others along with their own: a blurred map is a plain one, smoothed, and
   // a refinement of five steps passes the one of three. Says whether the other's maps come without further
   // work.
@@ -95,12 +102,27 @@ class Method {
   std::string identity_;
 };
 
+// The groups of the catalog.
+enum class MethodKind {
+  kLearned,
+  kTransformer,
+  kConvNet,
+  kTransformerOrConvNet,
+  kAny,
+  kCeiling,
+  kControl,
+  kGiven
+};
+
 struct MethodRecord {
   std::string name, summary, paper;
   std::string needs;                   // of the target: "", "gradient", "attention", "feature maps"...
   bool (*fits)(const MethodContext&);  // whether they are there
   std::unique_ptr<Method> (*make)();
-  std::string note = {};  // which form the paper's tables used, what was reconstructed
+  std::string note = {};               // which form the paper's tables used, what was reconstructed
+  bool reads_class = true;             // whether the map depends on the class
+  std::string argument = {};           // the option that stands behind the name alone: "maps:FOLDER"
+  MethodKind kind = MethodKind::kAny;  // said by the list in catalog.cpp
 };
 
 // The stream of an image, from what it is called in its data set.

@@ -5,18 +5,25 @@
 
 namespace aha {
 
+MethodRecord ablationcam_method();
 MethodRecord aha_method();
-MethodRecord random_method();
+MethodRecord blurred_random_method();
 MethodRecord center_method();
-MethodRecord sobel_method();
-MethodRecord gradient_method();
-MethodRecord smoothgrad_method();
-MethodRecord ig_method();
-MethodRecord gradcam_method();
-MethodRecord rollout_method();
 MethodRecord chefer_method();
+MethodRecord gradcam_method();
+MethodRecord gradcam_plus_method();
+MethodRecord gradient_method();
+MethodRecord hirescam_method();
+MethodRecord ig_method();
+MethodRecord layercam_method();
 MethodRecord legrad_method();
+MethodRecord maps_method();
+MethodRecord random_method();
 MethodRecord rise_method();
+MethodRecord rollout_method();
+MethodRecord scorecam_method();
+MethodRecord smoothgrad_method();
+MethodRecord sobel_method();
 
 // What a record's `fits` may ask.
 bool fits_any(const MethodContext& context);

@@ -39,10 +39,15 @@ Tensor blurred_maps(const Tensor& maps, double sigma_px) {
   if (radius < 1) return maps;
   auto weights = torch::arange(-radius, radius + 1, torch::kFloat64).div(sigma_px).square().mul(-0.5).exp();
   weights = (weights / weights.sum()).to(maps.options());
-  auto x =
-      torch::reflection_pad2d(maps.unsqueeze(1), {radius, radius, radius, radius});  // (B, 1, H + 2r, W + 2r)
-  x = torch::conv2d(x, weights.view({1, 1, -1, 1}));
-  return torch::conv2d(x, weights.view({1, 1, 1, -1})).squeeze(1);
+  // One by one: libtorch's convolution may choose another way for another batch.
+  std::vector<Tensor> out;
+  for (int64_t b = 0; b < maps.size(0); ++b) {
+    auto x = torch::reflection_pad2d(maps.narrow(0, b, 1).unsqueeze(1),
+                                     {radius, radius, radius, radius});  // (1, 1, H + 2r, W + 2r)
+    x = torch::conv2d(x, weights.view({1, 1, -1, 1}));
+    out.push_back(torch::conv2d(x, weights.view({1, 1, 1, -1})).squeeze(1));
+  }
+  return torch::cat(out);
 }
 
 }  // namespace aha

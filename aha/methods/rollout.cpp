@@ -43,7 +43,9 @@ MethodRecord rollout_method() {
           "Abnar and Zuidema 2020, arXiv:2005.00928",
           "attention",
           has_attention,
-          [] { return std::unique_ptr<Method>(new Rollout); }};
+          [] { return std::unique_ptr<Method>(new Rollout); },
+          "",
+          false};
 }
 
 }  // namespace aha

@@ -26,7 +26,8 @@ class Sobel : public Method {
 MethodRecord sobel_method() {
   return {"sobel",  "strength of edges, a control",
           "",       "",
-          fits_any, [] { return std::unique_ptr<Method>(new Sobel); }};
+          fits_any, [] { return std::unique_ptr<Method>(new Sobel); },
+          "",       false};
 }
 
 }  // namespace aha
