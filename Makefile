@@ -5,7 +5,7 @@ PRESET ?= release
 BUILD  := build/$(PRESET)
 AHA    := $(BUILD)/bin/aha
 
-.PHONY: demo test build install-packages bench format format-check tidy fuzz asan tsan clean help
+.PHONY: demo test build install-packages docs bench format format-check tidy fuzz asan tsan clean help
 
 demo: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) aha
@@ -28,6 +28,11 @@ install-packages: build/.packages
 
 bench: build
 	@$(AHA) bench $(BENCH_ARGS)
+
+# What pages are made from the program's own records.
+docs: $(BUILD)/build.ninja
+	@ninja -C $(BUILD) aha
+	@$(AHA) models --methods-markdown > docs/methods.md.new && mv docs/methods.md.new docs/methods.md
 
 format: | build/.clang
 	@git ls-files '*.cpp' '*.h' '*.inl' | xargs clang-format -i
@@ -65,6 +70,7 @@ help:
 	@echo 'make test          builds everything and runs all tests; CTEST_ARGS="-R kernels" for some'
 	@echo 'make build         build/release/bin/aha; PRESET=debug|asan|tsan for another build'
 	@echo 'make bench         speed on this machine; BENCH_ARGS="--peer" beside libtorch'
+	@echo 'make docs          docs/methods.md from the records of the methods'
 	@echo 'make format        clang-format over every source file'
 	@echo 'make format-check  fails where make format would change something, or a line is too long'
 	@echo 'make tidy          clang-tidy; TIDY=kernels/ for one folder'

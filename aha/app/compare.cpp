@@ -66,11 +66,11 @@ Compared compared(const MethodContext& by, const std::string& image, const Compa
   out.references = json_from_references(reference);
   const auto references = all_references(pixels, reference);
   const auto classes = torch::full({1}, out.chosen.index, torch::kInt64);
+  const auto labels = method_labels(options.methods);
   for (size_t m = 0; m < methods.size(); ++m) {
     context.cancel->check();
-    const std::string& spec = options.methods[m];
-    out.methods.push_back(
-        {spec, scored_maps(*methods[m], spec, by.target, pixels, classes, {image}, references, context)[0]});
+    out.methods.push_back({labels[m], scored_maps(*methods[m], labels[m], by.target, pixels, classes, {image},
+                                                  references, context)[0]});
   }
   out.sheet = sheet_of(out, image_from_tensor(pixels[0].cpu()));
   return out;
@@ -80,7 +80,8 @@ Compared compared(const MethodContext& by, const std::string& image, const Compa
 
 Fields fields(CompareOptions& o) {
   return Fields()
-      .add("methods", o.methods, "methods, NAME:key=value:key=value each (see `aha models`)")
+      .add("methods", o.methods,
+           "methods, NAME:key=value:key=value each (`aha models` and docs/methods.md have them all)")
       .add("class", o.wanted, "the class that is explained: predicted, an index or a name")
       .add("out", o.out, "folder of STEM.compare.png");
 }

@@ -82,7 +82,9 @@ std::vector<Explanation> explained(const MethodContext& by, Method& method, cons
 
 Fields fields(ExplainOptions& o) {
   Fields list;
-  list.add("method", o.method, "aha or any method that `aha models` lists, NAME:key=value:key=value")
+  list.add("method", o.method,
+           "aha or any other method, NAME:key=value:key=value (`aha models` and docs/methods.md have them "
+           "all)")
       .add("refine", o.refine, "steps on this image before the map is taken (method aha)")
       .range(0, 100000)
       .add("budget", o.budget, "refine as far as this time allows for each image: 200ms, 1.5s")

@@ -1,6 +1,7 @@
 #include "aha/app/scored_map.h"
 
 #include "aha/base/error.h"
+#include "aha/base/log.h"
 #include "aha/base/timer.h"
 
 namespace aha {
@@ -11,6 +12,7 @@ std::vector<ScoredMap> scored_maps(Method& method, const std::string& spec, Clas
                                    const std::vector<Tensor>& references, const Context& context) {
   std::vector<uint64_t> streams;
   for (const auto& image : images) streams.push_back(image_stream(image));
+  method.name_images(images);
   const Timer timer;
   const Attribution attribution = method.attribute(pixels, classes.to(pixels.device()), streams, context);
   const Tensor maps = attribution.maps.to(torch::kCPU, torch::kFloat32).contiguous();  // (B, H, W)
@@ -26,9 +28,15 @@ std::vector<ScoredMap> scored_maps(Method& method, const std::string& spec, Clas
   std::vector<ScoredMap> out;
   for (size_t b = 0; b < images.size(); ++b) {
     out.push_back({maps[static_cast<int64_t>(b)], attribution.made[b], seconds, {}});
+    if (out.back().constant())
+      spdlog::warn("{}: the map of {} is constant: it ranks no pixel before another", images[b], spec);
     if (!scores.empty()) out.back().score = scores[b];
   }
   return out;
+}
+
+bool ScoredMap::constant() const {
+  return (map == map[0][0]).all().item<bool>();
 }
 
 void add_to_json(nlohmann::ordered_json& json, const ScoredMap& m) {
@@ -39,6 +47,7 @@ void add_to_json(nlohmann::ordered_json& json, const ScoredMap& m) {
     json["deletion"] = m.score->deletion;
     json["insertion"] = m.score->insertion;
   }
+  if (m.constant()) json["constant"] = true;
   json["seconds"] = m.seconds;
 }
 

@@ -14,12 +14,15 @@ struct ScoredMap {
   Attribution::Made made;
   double seconds = 0;             // of the map alone: no reading, no score
   std::optional<MapScore> score;  // absent where there were no references
+
+  bool constant() const;  // it ranks nothing: its scores are those of the order of the pixels
 };
-// Adds the keys refine, loss (null where there was no step), passes, deletion, insertion and seconds.
+// Adds the keys refine, loss (null where there was no step), passes, deletion, insertion, constant (only
+// where it is) and seconds.
 void add_to_json(nlohmann::ordered_json& json, const ScoredMap& map);
 
 // One for each of pixels (B, 3, H, W), classes (B); `images` are their names. Work error where a map is not
-// finite.
+// finite; a warning where it is constant.
 std::vector<ScoredMap> scored_maps(Method& method, const std::string& spec, Classifier& target,
                                    const Tensor& pixels, const Tensor& classes,
                                    const std::vector<std::string>& images,

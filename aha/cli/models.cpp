@@ -1,3 +1,7 @@
+#include <CLI/CLI.hpp>
+
+#include <span>
+
 #include "aha/base/options.h"
 #include "aha/cli/command.h"
 #include "aha/evaluate/protocol.h"
@@ -21,20 +25,39 @@ nlohmann::json json_from(const BundledModel& model) {
   return json;
 }
 
-nlohmann::json json_from(const MethodRecord& record) {
+// An option of a method as it is when nobody sets it.
+struct MethodOption {
+  std::string name, type, help;
+  nlohmann::json start;
+
+  std::string start_text() const { return start.is_string() ? start.get<std::string>() : start.dump(); }
+};
+
+std::vector<MethodOption> options_of(const MethodRecord& record) {
   const auto method = record.make();
-  nlohmann::json options = nlohmann::json::array();
   const Fields fields = method->fields();
+  std::vector<MethodOption> options;
   for (const Field& field : fields.list())
-    options.push_back({{"name", field.name},
-                       {"type", type_of(field)},
-                       {"default", json_from_field(field)},
-                       {"help", field.help}});
-  return {{"name", record.name},
-          {"summary", record.summary},
-          {"paper", record.paper},
-          {"needs", record.needs},
-          {"options", options}};
+    if (field.name != record.argument)
+      options.push_back({field.name, type_of(field), field.help, json_from_field(field)});
+  return options;
+}
+
+// "ig", "maps:FOLDER"
+std::string usage_of(const MethodRecord& record) {
+  std::string argument = record.argument;
+  for (char& c : argument) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return argument.empty() ? record.name : record.name + ":" + argument;
+}
+
+nlohmann::json json_from(const MethodRecord& record) {
+  nlohmann::json options = nlohmann::json::array();
+  for (const auto& option : options_of(record))
+    options.push_back(
+        {{"name", option.name}, {"type", option.type}, {"default", option.start}, {"help", option.help}});
+  return {{"name", record.name},   {"usage", usage_of(record)},       {"summary", record.summary},
+          {"paper", record.paper}, {"needs", record.needs},           {"note", record.note},
+          {"options", options},    {"kind", heading_of(record.kind)}, {"reads_class", record.reads_class}};
 }
 
 nlohmann::json json_from(const MetricRecord& record) {
@@ -75,15 +98,73 @@ nlohmann::json json_from_all() {
           {"protocols", array_from(protocols())}};
 }
 
-std::string options_text(const MethodRecord& record) {
-  const auto method = record.make();
-  std::vector<std::string> options;
-  const Fields fields = method->fields();
-  for (const Field& field : fields.list()) {
-    const auto value = json_from_field(field);
-    options.push_back(field.name + "=" + (value.is_string() ? value.get<std::string>() : value.dump()));
+// Calls each(kind, its records) in the catalog's order.
+template <class Each>
+void for_each_kind(const Each& each) {
+  const auto& all = method_catalog();
+  for (size_t first = 0, last = 0; first < all.size(); first = last) {
+    while (last < all.size() && all[last].kind == all[first].kind) ++last;
+    each(all[first].kind, std::span(all).subspan(first, last - first));
   }
-  return fmt::format("{}", fmt::join(options, ":"));
+}
+
+void print_methods() {
+  const auto more = [](const std::string& text) {
+    if (!text.empty()) fmt::print("  {:<26} {}\n", "", text);
+  };
+  for_each_kind([&](MethodKind kind, std::span<const MethodRecord> records) {
+    fmt::print("\nMethods: {}\n", heading_of(kind));
+    for (const auto& record : records) {
+      fmt::print("  {:<26} {}{}\n", usage_of(record), record.summary,
+                 record.needs.empty() ? "" : "; needs " + record.needs);
+      std::string options;
+      for (const auto& option : options_of(record)) options += ":" + option.name + "=" + option.start_text();
+      if (!options.empty()) more(usage_of(record) + options);
+      more(record.paper);
+      more(record.note);
+    }
+  });
+  fmt::print("\nForms of any method:\n");
+  for (const auto& form : method_forms()) fmt::print("  {:<26} {}\n", form.spec, form.summary);
+}
+
+std::string in_cell(const std::string& text) {  // of a Markdown table
+  std::string out;
+  for (const char c : text) out += c == '|' ? "\\|" : std::string(1, c);
+  return out;
+}
+
+std::string markdown_from(const MethodRecord& record) {
+  std::string out = fmt::format("\n### `{}`\n\n{}.", usage_of(record), record.summary);
+  if (!record.paper.empty()) out += fmt::format(" {}.", record.paper);
+  if (!record.needs.empty()) out += fmt::format(" Needs {}.", record.needs);
+  if (!record.reads_class) out += " The map does not depend on the class.";
+  out += "\n";
+  if (!record.note.empty()) out += fmt::format("\nNote: {}.\n", record.note);
+  const auto options = options_of(record);
+  if (options.empty()) return out;
+  out += "\n| option | default | values | meaning |\n| --- | --- | --- | --- |\n";
+  for (const auto& option : options)
+    out += fmt::format("| `{}` | `{}` | {} | {} |\n", option.name, option.start_text(), in_cell(option.type),
+                       in_cell(option.help));
+  return out;
+}
+
+// docs/methods.md
+std::string methods_markdown() {
+  std::string out =
+      "# Methods\n\n"
+      "This page is written by `make docs` from the records of `aha/methods`.\n\n"
+      "A method turns an image and a class into a map, one number for each pixel, higher = more important.\n"
+      "`--method` of `aha explain` and `--methods` of `aha compare` and `aha eval` take `NAME` or\n"
+      "`NAME:option=value:option=value`. A method that does not fit the target is refused with the list of\n"
+      "those that do. Forms of any method:\n\n| form | what it is |\n| --- | --- |\n";
+  for (const auto& form : method_forms()) out += fmt::format("| `{}` | {} |\n", form.spec, form.summary);
+  for_each_kind([&](MethodKind kind, std::span<const MethodRecord> records) {
+    out += fmt::format("\n## {}\n", heading_of(kind));
+    for (const auto& record : records) out += markdown_from(record);
+  });
+  return out;
 }
 
 void print_all() {
@@ -98,13 +179,7 @@ void print_all() {
       if (a.kind == kind) fmt::print("  {:<26} {}\n", a.name, a.summary);
   }
   fmt::print("Any other classifier: script:FILE.pt (TorchScript)\n");
-  fmt::print("\nMethods, with their options; blur=SIGMA_PX smooths the maps of any:\n");
-  for (const auto& record : method_catalog()) {
-    fmt::print("  {:<26} {}{}\n", record.name, record.summary,
-               record.needs.empty() ? "" : "; needs " + record.needs);
-    if (const std::string options = options_text(record); !options.empty())
-      fmt::print("  {:<26} {}:{}\n", "", record.name, options);
-  }
+  print_methods();
   fmt::print("\nMetrics:\n");
   for (const auto& record : metric_catalog())
     fmt::print("  {:<26} {}; {} is better\n", record.name, record.summary,
@@ -119,8 +194,17 @@ Command models_command() {
   return {"models", "what there is: bundled models, known architectures, methods, metrics, protocols",
           "  aha models\n"
           "  aha models --json",
-          [](Declaration&) -> Run {
-            return [](Call& call) { call.common.json ? call.print(json_from_all()) : print_all(); };
+          [](Declaration& d) -> Run {
+            auto markdown = std::make_shared<bool>(false);  // not in the help: for `make docs`
+            d.app().add_flag("--methods-markdown", *markdown)->group("");
+            return [markdown](Call& call) {
+              if (*markdown)
+                fmt::print("{}", methods_markdown());
+              else if (call.common.json)
+                call.print(json_from_all());
+              else
+                print_all();
+            };
           }};
 }
 

@@ -171,6 +171,9 @@ void Evaluator::run() {
     }
     if (!pixels.empty()) {
       batch.pixels = torch::stack(pixels).to(torch_device(context));  // (B, 3, H, W)
+      std::vector<std::string> names;
+      for (const auto& image : batch.images) names.push_back(image.id);
+      for (const auto& method : methods) method->name_images(names);
       if (!std::exchange(timed, true)) time_methods(batch);
       complete(std::move(batch));
     }
@@ -285,7 +288,9 @@ void Evaluator::tabulate(const ImageBatch& batch) {
 
 Fields fields(EvaluateOptions& o) {
   return Fields()
-      .add("methods", o.methods, "methods to evaluate, NAME:key=value:key=value each (see `aha models`)")
+      .add("methods", o.methods,
+           "methods to evaluate, NAME:key=value:key=value each (`aha models` and docs/methods.md have them "
+           "all)")
       .add("metrics", o.metrics, "metrics; a difference brings its parts")
       .add("references", o.references, "what replaces removed pixels; default: the protocol's")
       .choices({"black", "mean", "blur"})
@@ -299,16 +304,18 @@ Fields fields(EvaluateOptions& o) {
       .add("strict", o.strict, "stop at the first image or map that fails instead of leaving it out");
 }
 
-Evaluation evaluate(const MethodContext& explained_by, const Dataset& data, const EvaluateOptions& options,
+Evaluation evaluate(const MethodContext& explained_by, const Dataset& data, const EvaluateOptions& asked,
                     const std::string& out, const Context& context) {
   const Timer timer;
-  if (options.methods.empty()) throw input_error("--methods: expected one method or more, found none");
+  if (asked.methods.empty()) throw input_error("--methods: expected one method or more, found none");
+  EvaluateOptions options = asked;
+  options.methods = method_labels(asked.methods);
   if (data.size() == 0) throw input_error("{}: expected one image or more, found none", data.name());
   Protocol protocol = protocol_named(options.protocol);
   if (!options.references.empty()) protocol.references = options.references;
   const auto metrics = metrics_from_names(options.metrics);
   Methods methods;
-  for (const auto& spec : options.methods) methods.push_back(make_method(spec, explained_by));
+  for (const auto& spec : asked.methods) methods.push_back(make_method(spec, explained_by));
   check_names(data);
   if (options.explained != "predicted") check_labels(data, explained_by.target.info());
 

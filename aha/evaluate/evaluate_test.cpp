@@ -187,6 +187,9 @@ TEST(Summary, MeansAreOverTheImagesThatEveryMethodExplained) {
   EXPECT_EQ(text_from_failure(s.failures[1]), "4: 4.png: not an image");
   EXPECT_THAT(s.warnings, Contains(HasSubstr("4.png: not an image")));
   EXPECT_EQ(s.row("b", "predicted").unusable, 2);
+  EXPECT_EQ(s.row("b", "predicted").constant, 1);
+  EXPECT_EQ(s.row("a", "predicted").constant, 0);
+  EXPECT_THAT(s.warnings, Contains("b (predicted): constant maps: 1 of 5"));
   EXPECT_EQ(s.row("b", "predicted").passes.forwards, 2) << "the mean over the images";
   EXPECT_NEAR(s.row("a", "predicted").metrics.at("deletion").value.mean, 0.9 * 0.2, 1e-12);
   EXPECT_NEAR(s.row("a", "predicted").metrics.at("ins-del").value.mean, 0.9 * 0.6, 1e-12);
@@ -488,6 +491,40 @@ TEST(Evaluate, ARefinementThatDivergesIsNamedAndTheOthersGoOn) {
       checks::message_of(
           [&] { evaluate({target}, Waves(4, 16), options, fresh_path("evaluate_strict"), Context()); }, 1),
       HasSubstr("wave/1: fails on wave 1: refinement"));
+}
+
+TEST(Evaluate, MapsMadeElsewhereAreAMethodAmongTheOthers) {
+  checks::LinearTarget target(8);
+  const std::string maps = fresh_folder("evaluate_maps"), folder = fresh_path("evaluate_given");
+  const auto write = [&](const std::string& name, float slope) {
+    std::vector<float> values(64);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = slope * static_cast<float>(i);
+    fs::create_directories(fs::path(maps + "/" + name).parent_path());
+    write_npy(maps + "/" + name, {8, 8}, values);
+  };
+  write("wave/0.npy", 1), write("1.npy", -1), write("2.npy", 0);
+  auto options = small_options();
+  options.methods = {"gradient", "maps:" + maps, "inverted:maps:" + maps};
+  const std::string label = "maps:" + fs::path(maps).filename().string();
+  const auto result = evaluate({target}, Waves(4), options, folder, Context());
+  EXPECT_EQ(result.summary.images, (std::vector<std::string>{"wave/0", "wave/1"}));
+  ASSERT_EQ(result.summary.failures.size(), 2u) << "the fourth image has no map, inverted or not";
+  EXPECT_THAT(text_from_failure(result.summary.failures[0]), AllOf(HasSubstr(label), HasSubstr("3.npy")));
+  EXPECT_EQ(result.summary.row(label, "predicted").constant, 1) << "the third is flat";
+  // What is removed first of one is removed last of the other.
+  const auto& plain = result.summary.row(label, "predicted").mean_curves;
+  const auto& inverted = result.summary.row("inverted:" + label, "predicted").mean_curves;
+  EXPECT_EQ(inverted.top, plain.bottom);
+  EXPECT_EQ(inverted.bottom, plain.top);
+  EXPECT_NE(plain.top, plain.bottom);
+  // Another file, and one that was missing: their rows alone are made again.
+  Growth growth(folder);
+  growth.rows();
+  EXPECT_EQ(evaluate({target}, Waves(4), options, folder, Context()).summary.images.size(), 2u);
+  EXPECT_EQ(growth.rows(), Counts());
+  write("1.npy", 2), write("3.npy", 1);
+  EXPECT_EQ(evaluate({target}, Waves(4), options, folder, Context()).summary.images.size(), 3u);
+  EXPECT_EQ(growth.rows(), (Counts{{label, 2}, {"inverted:" + label, 2}}));
 }
 
 // Answers NaN to images that are neither dark nor white: to the perturbed versions of a white one.

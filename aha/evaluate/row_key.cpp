@@ -20,8 +20,15 @@ RowKeys::RowKeys(nlohmann::json settings, const nlohmann::json& card)
       card_(card.is_null() ? "" : key_from_json(card)) {}
 
 std::string RowKeys::row(const KeyedImage& image, const Method& method, const std::string& explained) const {
-  return key_from_json({shared_, card_of(method), method.identity(), image.id, image.content, explained,
-                        explained == "truth" ? image.label : -1});
+  nlohmann::json facts = {shared_,
+                          card_of(method),
+                          method.identity(),
+                          image.id,
+                          image.content,
+                          explained,
+                          explained == "truth" ? image.label : -1};
+  if (const std::string more = method.depends_on(image.id); !more.empty()) facts.push_back(more);
+  return key_from_json(facts);
 }
 
 std::string RowKeys::image(const KeyedImage& image) const {

@@ -37,6 +37,12 @@ void find_common(const RowTable& table, const SummaryOptions& o, Summary& s) {
   }
 }
 
+std::string reasons_text(const std::map<std::string, int64_t>& left_out) {
+  std::string out;
+  for (const auto& [reason, count] : left_out) out += fmt::format("; {}: {} images", reason, count);
+  return out;
+}
+
 void add_to(std::vector<double>& sum, const std::vector<double>& values, double weight) {
   sum.resize(values.size());
   for (size_t i = 0; i < values.size(); ++i) sum[i] += weight * values[i];
@@ -58,7 +64,11 @@ MethodSummary method_summary(const RowTable& rows, const SummaryOptions& o,
   out.explained = explained;
   if (!rows.timings.empty()) out.timing = rows.timings[index];
   for (const auto& image : o.images)
-    if (!rows.unusable_images.contains(image)) out.unusable += !row_of(rows, image, method, explained).ok();
+    if (!rows.unusable_images.contains(image)) {
+      const Row& row = row_of(rows, image, method, explained);
+      out.unusable += !row.ok();
+      out.constant += !row.ok() && !row.failed();
+    }
   const double n = static_cast<double>(images.size()), R = static_cast<double>(o.references.size());
   for (const auto& image : images) {
     const Row& row = row_of(rows, image, method, explained);
@@ -159,6 +169,10 @@ void warn(Summary& s) {
       s.warnings.push_back(fmt::format("{:.1f} % of the {} references keep the class above {}", 100 * share,
                                        reference, kLeak));
   for (const auto& row : s.rows)
+    if (row.constant > 0)
+      s.warnings.push_back(
+          fmt::format("{} ({}): constant maps: {} of {}", row.method, row.explained, row.constant, s.asked));
+  for (const auto& row : s.rows)
     if (row.tie_rate > 0.1)
       s.warnings.push_back(fmt::format("{} ({}): {:.0f} % of the pixels share their score with another",
                                        row.method, row.explained, 100 * row.tie_rate));
@@ -202,8 +216,9 @@ Summary summarize(const RowTable& rows, const SummaryOptions& o) {
   s.asked = static_cast<int64_t>(o.images.size());
   find_common(rows, o, s);
   if (s.images.empty())
-    throw work_error("none of the {} images could be explained by every method{}", s.asked,
-                     s.failures.empty() ? "" : "; the first: " + text_from_failure(s.failures[0]));
+    throw work_error(
+        "none of the {} images could be explained by every method{}", s.asked,
+        s.failures.empty() ? reasons_text(s.left_out) : "; the first: " + text_from_failure(s.failures[0]));
   for (const auto& explained : o.explained)
     for (size_t m = 0; m < o.methods.size(); ++m)
       s.rows.push_back(method_summary(rows, o, s.images, m, explained));

@@ -33,6 +33,7 @@ struct MethodSummary {
   SweepCurves mean_curves;                    // and over the references
   double tie_rate = 0;
   int64_t unusable = 0;  // constant or failed maps
+  int64_t constant = 0;  // of them
   Timing timing;
   Passes passes;     // mean over images
   double steps = 0;  // of refinement, mean over images

@@ -108,7 +108,8 @@ nlohmann::json results_json(const Evaluation& e) {
                           {"target_backwards", row.passes.backwards},
                           {"refine", row.steps},
                           {"tie_rate", row.tie_rate},
-                          {"unusable_maps", row.unusable}};
+                          {"unusable_maps", row.unusable},
+                          {"constant_maps", row.constant}};
     if (row.timing.runs > 0) one["seconds_per_image"] = row.timing.seconds;
     rows.push_back(one);
   }

@@ -17,6 +17,8 @@ assert set(models) == {"bundled", "architectures", "methods", "metrics", "protoc
 assert {a["kind"] for a in models["architectures"]} == {"classifier", "encoder"}
 methods = {m["name"]: m for m in models["methods"]}
 assert methods["chefer"]["needs"] and methods["random"]["needs"] == "" and methods["aha"]["summary"]
+assert methods["chefer"]["kind"] == "For transformers" and not methods["random"]["reads_class"]
+assert methods["maps"]["usage"] == "maps:FOLDER" and methods["ablationcam"]["note"]
 assert {"name", "type", "default", "help"} == set(methods["ig"]["options"][0])
 metrics = {m["name"]: m for m in models["metrics"]}
 assert metrics["insertion"]["higher_is_better"] and not metrics["deletion"]["higher_is_better"]
