@@ -4,9 +4,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 
 namespace aha {
+namespace {
+
+std::atomic<int> g_lines = 0;  // shown at this moment: a method's within the one of many images
+
+}  // namespace
 
 std::string clock_text(double seconds) {
   const auto s = static_cast<int64_t>(std::max(0.0, seconds) + 0.5);
@@ -18,10 +24,15 @@ Progress::Progress(std::string what, int64_t total, Show show)
     : what_(std::move(what)),
       total_(total),
       shown_(show == Show::kAlways || (show == Show::kOnTerminal && isatty(2))),
-      start_(std::chrono::steady_clock::now()) {}
+      start_(std::chrono::steady_clock::now()) {
+  if (shown_) ++g_lines;
+}
 
 Progress::~Progress() {
-  if (shown_ && done_ > 0) draw(true);
+  if (!shown_) return;
+  const bool inner = --g_lines > 0;
+  if (inner) std::fprintf(stderr, "\r\033[K");  // makes room for the outer one
+  if (!inner && done_ > 0) draw(true);
 }
 
 double Progress::seconds() const {

@@ -128,6 +128,7 @@ std::vector<MethodRecord>& all_methods() {
           rollout_method(),
           chefer_method(),
           legrad_method(),
+          tis_method(),
       }},
       {MethodKind::kTransformerOrConvNet, {
           gradcam_method(),
@@ -144,6 +145,7 @@ std::vector<MethodRecord>& all_methods() {
           smoothgrad_method(),
           ig_method(),
           rise_method(),
+          occlusion_method(),
       }},
       {MethodKind::kCeiling, {
       }},

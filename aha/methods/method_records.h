@@ -18,12 +18,14 @@ MethodRecord ig_method();
 MethodRecord layercam_method();
 MethodRecord legrad_method();
 MethodRecord maps_method();
+MethodRecord occlusion_method();
 MethodRecord random_method();
 MethodRecord rise_method();
 MethodRecord rollout_method();
 MethodRecord scorecam_method();
 MethodRecord smoothgrad_method();
 MethodRecord sobel_method();
+MethodRecord tis_method();
 
 // What a record's `fits` may ask.
 bool fits_any(const MethodContext& context);

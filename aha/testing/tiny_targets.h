@@ -4,6 +4,8 @@
 
 #include "aha/tensor/torch.h"
 
+#include <atomic>
+
 #include "aha/networks/convnext.h"
 #include "aha/networks/vit.h"
 
@@ -31,7 +33,8 @@ inline ClassifierInfo plain_info(const std::string& name, int size) {
   return info;
 }
 
-// Counts the images it was asked about.
+// Counts the images it was asked about, from any number of threads; a subset of an image's patches counts as
+// its share of the tokens.
 template <class Network>
 class Counted : public Network {
  public:
@@ -40,7 +43,17 @@ class Counted : public Network {
     evaluations += pixels.size(0);
     return Network::logits(pixels, taps);
   }
-  int64_t evaluations = 0;
+  Tensor patch_subset_logits(const Tensor& pixels, const Tensor& patches) override {
+    Taps taps({"patch_embed"});
+    Network::logits(pixels.slice(0, 0, 1), &taps);
+    const auto prefix = static_cast<double>(this->prefix_tokens());
+    parts += static_cast<double>(patches.size(0) * patches.size(1)) *
+             (prefix + static_cast<double>(patches.size(2))) /
+             (prefix + static_cast<double>(taps.at("patch_embed").size(1)));
+    return Network::patch_subset_logits(pixels, patches);
+  }
+  std::atomic<int64_t> evaluations = 0;
+  std::atomic<double> parts = 0;  // of forward passes
 };
 
 // 3 x 4 x 4 pixels that need no normalization, patch 2, width 8, 2 heads, 2 blocks, 3 classes; LayerNorms 1
