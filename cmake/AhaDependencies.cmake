@@ -14,6 +14,12 @@ find_package(JPEG REQUIRED)
 add_library(aha_codecs INTERFACE)
 target_link_libraries(aha_codecs INTERFACE JPEG::JPEG PkgConfig::AHA_SPNG PkgConfig::AHA_WEBP)
 
+# The typeface of sheets. Both files become part of the library (aha/image/font_data.cpp).
+find_package(Freetype REQUIRED)
+set(AHA_FONT_FOLDERS /usr/share/fonts/truetype/dejavu /usr/share/fonts/dejavu /usr/share/fonts/dejavu-sans-fonts /usr/share/fonts/TTF)
+find_file(AHA_FONT DejaVuSans.ttf PATHS ${AHA_FONT_FOLDERS} NO_DEFAULT_PATH REQUIRED DOC "typeface (Debian: fonts-dejavu-core)")
+find_file(AHA_FONT_BOLD DejaVuSans-Bold.ttf PATHS ${AHA_FONT_FOLDERS} NO_DEFAULT_PATH REQUIRED DOC "its bold face")
+
 if(AHA_FUZZ)
   return()
 endif()

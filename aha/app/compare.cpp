@@ -7,102 +7,147 @@
 #include "aha/app/file_stems.h"
 #include "aha/base/error.h"
 #include "aha/base/files.h"
-#include "aha/image/heatmap.h"
+#include "aha/base/timer.h"
 #include "aha/image/png.h"
 #include "aha/image/read.h"
-#include "aha/image/text.h"
+#include "aha/image/sheet.h"
 #include "aha/methods/catalog.h"
+#include "aha/methods/fitting.h"
 #include "aha/perturb/reference.h"
 #include "aha/tensor/tensor.h"
 
 namespace aha {
 namespace {
 
-constexpr int kTile = 224, kMargin = 8, kLines = 3;
+constexpr const char* kSheetRemark =
+    "Ins-Del: higher is better, the best is framed.   F, B: forward and backward passes of the classifier.";
 
-// `tile` into `sheet` with its labels below.
-void place(Image& sheet, int column, int row, const Image& tile, const std::vector<std::string>& labels) {
-  const int x = kMargin + column * (kTile + kMargin),
-            y = kMargin + row * (kTile + kMargin + kLines * (kCellHeight + 2));
-  const Image fitted = resized(tile, kTile, kTile, Filter::kBilinear);
-  for (int line = 0; line < kTile; ++line)
-    std::copy_n(fitted.row(line), kTile * 3, sheet.row(y + line) + x * 3);
-  for (size_t i = 0; i < labels.size(); ++i)
-    draw_text(sheet, x, y + kTile + 3 + static_cast<int>(i) * (kCellHeight + 2),
-              labels[i].substr(0, kTile / kCellWidth), {1, {30, 30, 30}});
+// What is drawn of an image; the maps are the caller's.
+struct Drawn {
+  Compared compared;
+  Image image;
+};
+
+double ins_del(const ComparedMethod& m) {
+  return m.scored.score->insertion - m.scored.score->deletion;
 }
 
-Image sheet_of(const Compared& c, const Image& image) {
-  // At most eight in a row, and rows of nearly the same length.
-  const int tiles = static_cast<int>(c.methods.size()) + 1, rows = (tiles + 7) / 8,
-            columns = (tiles + rows - 1) / rows;
-  Image sheet(kMargin + columns * (kTile + kMargin),
-              kMargin + rows * (kTile + kMargin + kLines * (kCellHeight + 2)));
-  std::fill(sheet.rgb.begin(), sheet.rgb.end(), uint8_t{255});
-  place(sheet, 0, 0, image,
-        {c.chosen.name.empty() ? fmt::format("class {}", c.chosen.index) : c.chosen.name,
-         fmt::format("{:.1f} %", 100 * c.chosen.probability)});
-  for (int i = 1; i < tiles; ++i) {
-    const auto& [method, m] = c.methods[static_cast<size_t>(i) - 1];
-    const std::span<const float> values(m.map.data_ptr<float>(), static_cast<size_t>(m.map.numel()));
-    place(
-        sheet, i % columns, i / columns,
-        overlay(image, values, static_cast<int>(m.map.size(1)), static_cast<int>(m.map.size(0))),
-        {method, fmt::format("ins {:.3f}  del {:.3f}", m.score->insertion, m.score->deletion),
-         fmt::format("ins-del {:.3f}  {:.0f} ms", m.score->insertion - m.score->deletion, 1000 * m.seconds)});
+std::string text_from_seconds(double seconds) {
+  return seconds < 0.00995  ? fmt::format("{:.1f} ms", 1e3 * seconds)
+         : seconds < 0.9995 ? fmt::format("{:.0f} ms", 1e3 * seconds)
+                            : fmt::format("{:.1f} s", seconds);
+}
+
+SheetBlock block_of(const Drawn& drawn, const ClassifierInfo& target) {
+  const Compared& c = drawn.compared;
+  SheetBlock block;
+  block.image = drawn.image;
+  block.title = c.chosen.name.empty() ? fmt::format("class {}", c.chosen.index)
+                                      : c.chosen.name.substr(0, c.chosen.name.find(','));
+  block.lines = {fmt::format("{:.1f} %", 100 * c.chosen.probability), target.name,
+                 std::filesystem::path(c.image).filename().string()};
+  const auto best = std::max_element(c.methods.begin(), c.methods.end(),
+                                     [](const auto& a, const auto& b) { return ins_del(a) < ins_del(b); });
+  for (auto m = c.methods.begin(); m != c.methods.end(); ++m) {
+    const Tensor& map = m->scored.map;
+    const size_t colon = std::min(m->method.find(':'), m->method.size());
+    SheetMap one;
+    one.values = {map.data_ptr<float>(), static_cast<size_t>(map.numel())};
+    one.width = static_cast<int>(map.size(1));
+    one.height = static_cast<int>(map.size(0));
+    one.name = m->method.substr(0, colon);
+    if (colon < m->method.size()) one.options = m->method.substr(colon + 1);
+    std::replace(one.options.begin(), one.options.end(), ':', ' ');
+    one.score = fmt::format("Ins-Del {:.3f}", ins_del(*m));
+    one.cost = fmt::format("{}  ·  {}", text_from_passes(m->scored.made.passes),
+                           text_from_seconds(m->scored.seconds));
+    one.best = c.methods.size() > 1 && m == best;
+    block.maps.push_back(std::move(one));
   }
-  return sheet;
+  return block;
 }
 
-Compared compared(const MethodContext& by, const std::string& image, const CompareOptions& options,
-                  const std::vector<std::unique_ptr<Method>>& methods, const Context& context) {
+// A short map is made once more: the first one also waits for the libraries to start.
+double seconds_of_another(Method& method, const Tensor& pixels, const Tensor& classes,
+                          const std::string& image, const Context& context) {
+  const uint64_t stream[] = {image_stream(image)};
+  const Timer timer;
+  method.attribute(pixels, classes.to(pixels.device()), stream, context);
+  return timer.seconds();
+}
+
+Drawn compared(const MethodContext& by, const std::string& image, const std::vector<std::string>& specs,
+               const std::string& wanted, const std::vector<std::unique_ptr<Method>>& methods,
+               const Context& context) {
+  constexpr double kShort = 0.5;  // seconds
   const auto& info = by.target.info();
   const auto pixels =
       input_from_image(read_image(image), info.input).unsqueeze(0).to(torch_device(context));  // (1, 3, H, W)
-  Compared out;
-  out.image = image;
-  out.chosen = chosen_class(options.wanted, probabilities(by.target, pixels, context)[0], info);
+  Drawn out;
+  Compared& c = out.compared;
+  c.image = image;
+  c.chosen = chosen_class(wanted, probabilities(by.target, pixels, context)[0], info);
   const ReferenceOptions reference = with_mean_color({}, info.mean_color);
-  out.references = json_from_references(reference);
+  c.references = json_from_references(reference);
   const auto references = all_references(pixels, reference);
-  const auto classes = torch::full({1}, out.chosen.index, torch::kInt64);
-  const auto labels = method_labels(options.methods);
+  const auto classes = torch::full({1}, c.chosen.index, torch::kInt64);
+  const auto labels = method_labels(specs);
+  auto progress = context.progress("compare", static_cast<int64_t>(methods.size()));
   for (size_t m = 0; m < methods.size(); ++m) {
     context.cancel->check();
-    out.methods.push_back({labels[m], scored_maps(*methods[m], labels[m], by.target, pixels, classes, {image},
-                                                  references, context)[0]});
+    auto one =
+        scored_maps(*methods[m], labels[m], by.target, pixels, classes, {image}, references, context)[0];
+    if (one.seconds < kShort && !methods[m]->timed())
+      one.seconds = std::min(one.seconds, seconds_of_another(*methods[m], pixels, classes, image, context));
+    c.methods.push_back({labels[m], std::move(one)});
+    progress.advance(1, labels[m]);
   }
-  out.sheet = sheet_of(out, image_from_tensor(pixels[0].cpu()));
+  out.image = image_from_tensor(pixels[0].cpu());
   return out;
 }
 
 }  // namespace
 
 Fields fields(CompareOptions& o) {
-  return Fields()
-      .add("methods", o.methods,
-           "methods, NAME:key=value:key=value each (`aha models` and docs/methods.md have them all)")
+  Fields list;
+  list.add("methods", o.methods,
+           "methods, NAME:key=value:key=value each (`aha models` and docs/methods.md have them); all = all "
+           "that fit the target, slow ones too; default: those of a few passes and a control")
       .add("class", o.wanted, "the class that is explained: predicted, an index or a name")
-      .add("out", o.out, "folder of STEM.compare.png");
+      .add("out", o.out, "folder of STEM.compare.png")
+      .add("together", o.together, "one sheet OUT/compare.png with a block for each image");
+  list.nest("heat-", fields(o.heat));
+  return list;
 }
 
 void compare(const MethodContext& by, const std::vector<std::string>& images, const CompareOptions& options,
              const std::function<void(const Compared&)>& each, const Context& context) {
-  if (options.methods.empty()) throw input_error("--methods: expected one method or more, found none");
+  if (options.together && images.size() > kMostTogether)
+    throw input_error("--together: expected at most {} images, found {}", kMostTogether, images.size());
+  const auto specs = chosen_methods(options.methods, by);
   std::vector<std::unique_ptr<Method>> methods;
-  for (const auto& spec : options.methods) methods.push_back(make_method(spec, by));
-  if (options.wanted != "predicted")
-    class_from_text(options.wanted, by.target.info());  // refused before any work
-  if (!options.out.empty()) make_directories(options.out);
+  for (const auto& spec : specs) methods.push_back(make_method(spec, by));
+  const auto& info = by.target.info();
+  if (options.wanted != "predicted") class_from_text(options.wanted, info);  // refused before any work
+  const bool writes = !options.out.empty();
+  if (writes) make_directories(options.out);
+  const auto path_of = [&](const std::string& name) {
+    return (std::filesystem::path(options.out) / name).string();
+  };
   const auto stems = file_stems(images);
+  std::vector<Drawn> all;  // of one sheet
   for (size_t i = 0; i < images.size(); ++i) {
-    Compared one = compared(by, images[i], options, methods, context);
-    if (!options.out.empty()) {
-      one.file = (std::filesystem::path(options.out) / (stems[i] + ".compare.png")).string();
-      write_png(one.file, one.sheet);
-    }
-    each(one);
+    Drawn one = compared(by, images[i], specs, options.wanted, methods, context);
+    if (writes) one.compared.file = path_of(options.together ? "compare.png" : stems[i] + ".compare.png");
+    if (writes && !options.together)
+      write_png(one.compared.file, sheet_of({block_of(one, info)}, kSheetRemark, options.heat));
+    each(one.compared);
+    if (writes && options.together) all.push_back(std::move(one));
   }
+  if (all.empty()) return;
+  std::vector<SheetBlock> blocks;
+  for (const auto& one : all) blocks.push_back(block_of(one, info));
+  write_png(all[0].compared.file, sheet_of(blocks, kSheetRemark, options.heat));
 }
 
 nlohmann::ordered_json json_from(const Compared& c) {

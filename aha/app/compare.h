@@ -1,4 +1,4 @@
-// The verb behind `aha compare`: one image, all methods side by side, each with the score of its map.
+// The verb behind `aha compare`: methods side by side on one sheet for each image, each map with its score.
 #pragma once
 
 #include <functional>
@@ -8,17 +8,21 @@
 #include "aha/app/chosen_class.h"
 #include "aha/app/scored_map.h"
 #include "aha/base/context.h"
-#include "aha/image/image.h"
+#include "aha/image/heatmap.h"
 #include "aha/methods/method.h"
 
 namespace aha {
 
 struct CompareOptions {
-  std::vector<std::string> methods = {"gradient", "ig", "rise:masks=500"};
+  std::vector<std::string> methods;  // chosen_methods(): "all" = all that fit, empty = the quick ones
   std::string wanted = "predicted";  // the class explained: predicted, an index or a name
-  std::string out = ".";             // folder of STEM.compare.png; empty = nothing is written
+  std::string out = ".";             // folder of the sheets; empty = nothing is written
+  bool together = false;             // one sheet compare.png, a block for each image, not one sheet each
+  HeatOptions heat;
 };
 Fields fields(CompareOptions& options);
+
+constexpr size_t kMostTogether = 32;  // images on one sheet
 
 struct ComparedMethod {
   std::string method;
@@ -30,8 +34,7 @@ struct Compared {
   ChosenClass chosen;
   std::vector<ComparedMethod> methods;  // in the order asked for
   nlohmann::json references;            // what the scores were taken with (perturb/reference.h)
-  Image sheet;                          // the image and the maps over it, labeled
-  std::string file;                     // of the sheet; empty where it was not written
+  std::string file;                     // of the sheet; empty where none is written
 };
 
 // Calls `each` once for each image, in order, as soon as it is done.

@@ -46,7 +46,8 @@ void run(const CompareFlags& flags, Call& call) {
 }  // namespace
 
 Command compare_command() {
-  return {"compare", "one image, several methods side by side, each with the score of its map",
+  return {"compare", "methods side by side on one sheet for each image, each map with its score",
+          "  aha compare --target cifar10-vit4 --methods all --out sheets frog.png\n"
           "  aha compare --target vit_ti_16:vit_tiny.safetensors --methods gradcam,chefer,rollout,ig:blur=4 "
           "--out sheets cat.jpg\n"
           "  aha compare --target script:model.pt --methods gradient,rise:masks=500 --class 281 --out sheets "

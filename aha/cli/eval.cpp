@@ -3,6 +3,7 @@
 #include "aha/cli/target_options.h"
 #include "aha/evaluate/report.h"
 #include "aha/evaluate/table.h"
+#include "aha/methods/fitting.h"
 #include "aha/networks/catalog.h"
 
 namespace aha {
@@ -34,8 +35,10 @@ void run(const EvalFlags& flags, Call& call) {
   const auto target = load_target(flags.target, call.context);
   auto explainer = explainer_for(flags.explainer, *target, call.context, flags.encoder);
   const auto data = slice(open_dataset(flags.data), flags.slice);
-  Evaluation evaluation =
-      evaluate({*target, explainer ? &*explainer : nullptr}, *data, flags.evaluate, flags.out, call.context);
+  const MethodContext by{*target, explainer ? &*explainer : nullptr};
+  EvaluateOptions options = flags.evaluate;
+  options.methods = chosen_methods(options.methods, by);
+  Evaluation evaluation = evaluate(by, *data, options, flags.out, call.context);
   evaluation.settings["version"] = AHA_VERSION;
   const auto files = write_results(evaluation, flags.out);
   if (!evaluation.summary.failures.empty()) call.exit_code = 1;

@@ -10,13 +10,14 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "aha/image/text.h"
-
 namespace aha {
+
+using Color = std::array<uint8_t, 3>;
 
 enum class ColorMap { kEmber, kTurbo, kJet, kGray };
 

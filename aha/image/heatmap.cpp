@@ -75,11 +75,6 @@ std::vector<float> interpolated(std::span<const float> map, int width, int heigh
   return result;
 }
 
-// Four figures are what fits below a thumbnail.
-std::string short_number(float value) {
-  return fmt::format("{:.4g}", value);
-}
-
 }  // namespace
 
 Fields fields(HeatOptions& options) {
@@ -129,26 +124,6 @@ Image overlay(const Image& image, std::span<const float> map, int width, int hei
   for (size_t i = 0; i < result.rgb.size(); ++i)
     result.rgb[i] =
         static_cast<uint8_t>((result.rgb[i] * opacity + image.rgb[i] * (256 - opacity) + 128) >> 8);
-  return result;
-}
-
-Image with_legend(const Image& image, HeatRange range, const HeatOptions& options) {
-  if (image.width < 1 || image.height < 1)
-    throw input_error("legend: expected an image with pixels, found none");
-  const ColorTable& table = color_table(color_map_from_text(options.colors));
-  const std::string low = short_number(range.low), high = short_number(range.high);
-  const int scale = std::max(1, image.width / 250);
-  const int margin = 2 * scale, bar = 6 * scale, text = kCellHeight * scale;
-  Image result(image.width, image.height + margin + bar + margin + text);
-  std::copy(image.rgb.begin(), image.rgb.end(), result.rgb.begin());
-  for (int y = image.height + margin; y < image.height + margin + bar; ++y)
-    for (int x = 0; x < result.width; ++x)
-      std::memcpy(result.row(y) + static_cast<size_t>(x) * 3,
-                  table[static_cast<size_t>(x) * 255 / std::max(1, result.width - 1)].data(), 3);
-  const int line = image.height + margin + bar + margin;
-  draw_text(result, 0, line, low, {scale});
-  const int right = result.width - text_width(high, scale);
-  if (right >= text_width(low, scale)) draw_text(result, right, line, high, {scale});
   return result;
 }
 

@@ -1,4 +1,4 @@
-// Maps as images: colored, laid over the photo, with a legend.
+// Maps as images: colored, and laid over the photo.
 //
 // A map is real, higher = more important, row-major. Its values are spread over the colors either by value
 // (lowest to highest) or by rank (every color gets as many pixels), the reading that a ranking of pixels
@@ -33,8 +33,5 @@ Image heat_image(std::span<const float> map, int width, int height, const HeatOp
 // image's.
 Image overlay(const Image& image, std::span<const float> map, int width, int height,
               const HeatOptions& options = {});
-
-// The image with a bar of the colors below it and the two ends of the range in numbers.
-Image with_legend(const Image& image, HeatRange range, const HeatOptions& options = {});
 
 }  // namespace aha

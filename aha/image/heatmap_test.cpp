@@ -147,34 +147,6 @@ TEST(Overlay, ACoarseMapIsInterpolatedBetweenPixelCenters) {
   EXPECT_EQ(pixel(result, 3, 0)[0], 255);
 }
 
-TEST(Legend, KeepsTheImageAndShowsTheColorsBelow) {
-  Image image(100, 10);
-  std::fill(image.rgb.begin(), image.rgb.end(), uint8_t{77});
-  const Image result = with_legend(image, {-1, 2.5f});
-  ASSERT_EQ(result.width, 100);
-  ASSERT_GT(result.height, 10);
-  EXPECT_TRUE(std::equal(image.rgb.begin(), image.rgb.end(), result.rgb.begin()));
-  EXPECT_EQ(pixel(result, 0, 13), color_table(ColorMap::kEmber)[0]);
-  EXPECT_EQ(pixel(result, 99, 13), color_table(ColorMap::kEmber)[255]);
-  EXPECT_NO_THROW(with_legend(Image(1, 1), {0, 1}));
-}
-
-TEST(Text, DrawsDotsInsideTheCellOnly) {
-  Image image(kCellWidth, kCellHeight);
-  draw_text(image, 0, 0, "-");
-  int lit = 0;
-  for (size_t i = 0; i < image.rgb.size(); i += 3) lit += image.rgb[i] == 255;
-  EXPECT_EQ(lit, 5);
-}
-
-TEST(Text, OutsideTheImageNothingIsTouched) {
-  Image image(3, 3);
-  for (const int place :
-       {-1000000, -5, 2, 1000000, std::numeric_limits<int>::max(), std::numeric_limits<int>::min()})
-    draw_text(image, place, place, "text \x01\xff", {3, {1, 2, 3}});
-  EXPECT_EQ(image.rgb.size(), 27u);
-}
-
 TEST(HeatOptions, FieldsRefuseWhatIsNotOffered) {
   HeatOptions options;
   set_all_from_spec(fields(options), "colors=jet:opacity=0.25", "--heat");
