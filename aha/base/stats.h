@@ -26,7 +26,4 @@ struct PairedDifference {
 PairedDifference paired_difference(std::span<const double> a, std::span<const double> b, uint64_t seed = 0,
                                    int resamples = 2000);
 
-// Spearman's rank correlation, ties averaged.
-double rank_correlation(std::span<const double> a, std::span<const double> b);
-
 }  // namespace aha

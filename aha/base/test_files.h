@@ -88,29 +88,4 @@ inline std::string npy(const std::string& header, const std::string& data, char 
   return file + header + data;
 }
 
-// A zip with one member, deflated or stored.
-inline std::string zip_of(const std::string& name, const std::string& content, bool deflate_it) {
-  std::string packed = content;
-  if (deflate_it) {
-    z_stream stream{};
-    deflateInit2(&stream, 9, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY);
-    packed.resize(deflateBound(&stream, content.size()));
-    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
-    stream.avail_in = static_cast<uInt>(content.size());
-    stream.next_out = reinterpret_cast<Bytef*>(packed.data());
-    stream.avail_out = static_cast<uInt>(packed.size());
-    deflate(&stream, Z_FINISH);
-    packed.resize(stream.total_out);
-    deflateEnd(&stream);
-  }
-  const uint64_t checksum = crc32_z(0, reinterpret_cast<const Bytef*>(content.data()), content.size());
-  const std::string shared = u16(20) + u16(0) + u16(deflate_it ? 8 : 0) + u32(0) + u32(checksum) +
-                             u32(packed.size()) + u32(content.size()) + u16(name.size()) + u16(0);
-  const std::string local = u32(0x04034b50) + shared + name + packed;
-  const std::string entry =
-      u32(0x02014b50) + u16(20) + shared + u16(0) + u16(0) + u16(0) + u32(0) + u32(0) + name;
-  return local + entry + u32(0x06054b50) + u32(0) + u16(1) + u16(1) + u32(entry.size()) + u32(local.size()) +
-         u16(0);
-}
-
 }  // namespace aha::test_files

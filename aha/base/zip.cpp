@@ -30,15 +30,14 @@ struct Directory {
 struct CentralHeader {
   std::string name;
   uint16_t flags = 0;
-  ZipMethod method = ZipMethod::kStored;
   uint32_t crc32 = 0;
-  uint64_t stored = 0, size = 0, local_offset = 0;  // bytes in the archive, bytes of content
+  uint64_t size = 0, local_offset = 0;
 };
 
 class ZipReader {
  public:
-  ZipReader(std::span<const std::byte> bytes, std::string_view name, ZipMethod most)
-      : bytes_(bytes), file_(printable(name, 300)), most_(most) {}
+  ZipReader(std::span<const std::byte> bytes, std::string_view name)
+      : bytes_(bytes), file_(printable(name, 300)) {}
 
   ZipArchive read(std::string_view source) {
     ZipArchive archive;
@@ -50,10 +49,9 @@ class ZipReader {
       const CentralHeader central = read_central(reader);
       const uint64_t data = data_offset(central, directory.offset);
       const auto [place, is_new] = archive.members.try_emplace(
-          central.name,
-          ZipMember{bytes_.subspan(data, central.stored), central.crc32, central.size, central.method});
+          central.name, ZipMember{bytes_.subspan(data, central.size), central.crc32});
       if (!is_new) throw refused("member '{}' occurs twice", printable(central.name));
-      extents.emplace_back(central.local_offset, data + central.stored);
+      extents.emplace_back(central.local_offset, data + central.size);
     }
     if (reader.left() != 0) throw refused("the directory has {} bytes left over", reader.left());
     std::sort(extents.begin(), extents.end());
@@ -143,7 +141,7 @@ class ZipReader {
     const uint16_t method = reader.u16();
     reader.take(4);  // time, date
     central.crc32 = reader.u32();
-    central.stored = reader.u32();
+    uint64_t stored = reader.u32();
     central.size = reader.u32();
     const uint16_t name_size = reader.u16(), extra_size = reader.u16(), comment_size = reader.u16();
     const uint16_t disk = reader.u16();
@@ -153,19 +151,16 @@ class ZipReader {
     ByteReader extra(reader.take(extra_size), file_);
     reader.take(comment_size);
 
-    read_zip64(extra, {&central.size, &central.stored, &central.local_offset});
+    read_zip64(extra, {&central.size, &stored, &central.local_offset});
     check_name(central.name);
     const std::string name = printable(central.name);
     if (disk != 0) throw refused("a zip archive in several parts is not supported");
     if (central.flags & ~(kFlagSizesFollow | kFlagUtf8))
       throw refused("member '{}' is encrypted or uses an unknown feature (flags {:#x})", name, central.flags);
-    const bool deflated = method == static_cast<uint16_t>(ZipMethod::kDeflated);
-    if (method != 0 && !(deflated && most_ == ZipMethod::kDeflated))
-      throw refused("member '{}': expected a stored {}member, found compression method {}", name,
-                    most_ == ZipMethod::kDeflated ? "or deflated " : "", method);
-    central.method = static_cast<ZipMethod>(method);
-    if (!deflated && central.stored != central.size)
-      throw refused("member '{}': {} bytes stored, {} bytes stated", name, central.stored, central.size);
+    if (method != 0)
+      throw refused("member '{}': expected a stored member, found compression method {}", name, method);
+    if (stored != central.size)
+      throw refused("member '{}': {} bytes stored, {} bytes stated", name, stored, central.size);
     return central;
   }
 
@@ -212,17 +207,15 @@ class ZipReader {
     const bool sizes_follow = (flags & kFlagSizesFollow) && crc32 == 0 && stored == 0 && size == 0;
     if (!sizes_follow) read_zip64(extra, {&size, &stored});
     const bool same_sizes =
-        sizes_follow || (crc32 == central.crc32 && stored == central.stored && size == central.size);
-    if (!same_name || flags != central.flags || method != static_cast<uint16_t>(central.method) ||
-        !same_sizes)
+        sizes_follow || (crc32 == central.crc32 && stored == central.size && size == central.size);
+    if (!same_name || flags != central.flags || method != 0 || !same_sizes)
       throw refused("member '{}': its own header contradicts the directory", name);
-    if (central.stored > reader.left()) throw refused("member '{}' reaches beyond the archive", name);
+    if (central.size > reader.left()) throw refused("member '{}' reaches beyond the archive", name);
     return central.local_offset + reader.position();
   }
 
   std::span<const std::byte> bytes_;
   std::string file_;
-  ZipMethod most_;
 };
 
 uint32_t crc32_of(std::span<const std::byte> bytes) {
@@ -231,14 +224,13 @@ uint32_t crc32_of(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-ZipArchive zip_from_bytes(std::span<const std::byte> bytes, std::string_view name, ZipMethod most) {
-  return ZipReader(bytes, name, most).read(name);
+ZipArchive zip_from_bytes(std::span<const std::byte> bytes, std::string_view name) {
+  return ZipReader(bytes, name).read(name);
 }
 
 void check_crc(const ZipArchive& archive) {
   std::vector<const std::pair<const std::string, ZipMember>*> members;
-  for (const auto& member : archive.members)
-    if (member.second.method == ZipMethod::kStored) members.push_back(&member);
+  for (const auto& member : archive.members) members.push_back(&member);
   std::vector<uint32_t> found(members.size());
   parallel_for(static_cast<int64_t>(members.size()),
                [&](int64_t i, int) { found[i] = crc32_of(members[i]->second.bytes); });

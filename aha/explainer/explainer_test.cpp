@@ -9,6 +9,7 @@
 #include "aha/networks/vit.h"
 #include "aha/nn/module_state.h"
 #include "aha/testing/checks.h"
+#include "aha/testing/renamed_weights.h"
 #include "aha/testing/tiny_networks.h"
 
 namespace aha {

@@ -9,13 +9,14 @@
 
 #include "aha/base/files.h"
 #include "aha/base/imagenet_classes.h"
-#include "aha/base/npy.h"
 #include "aha/networks/network_classifier.h"
 #include "aha/networks/preprocess.h"
 #include "aha/networks/torchscript.h"
 #include "aha/networks/weight_summary.h"
 #include "aha/nn/module_state.h"
 #include "aha/testing/checks.h"
+#include "aha/testing/npz.h"
+#include "aha/testing/renamed_weights.h"
 #include "aha/testing/tiny_networks.h"
 #include "aha/weights/safetensors.h"
 
@@ -426,7 +427,7 @@ TEST(RealWeights, VitTinyGivesThePublishedLogits) {
   EXPECT_EQ(text_from_input(classifier->info().input),
             "short side 248 bicubic, crop 224, mean 0.5 0.5 0.5, std 0.5 0.5 0.5");
   EXPECT_EQ(summarize_weights(file).architecture, "vit_ti_16");
-  const auto arrays = read_npz(folder + "/vit_tiny_reference.npz");
+  const auto arrays = checks::read_npz(folder + "/vit_tiny_reference.npz");
   Tensor input, expected;
   for (const auto& [name, array] : arrays) {
     const auto tensor = torch::tensor(array.values).view(array.shape);

@@ -1,5 +1,6 @@
 #include "aha/tensor/tensor.h"
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -10,66 +11,21 @@
 namespace aha {
 namespace {
 
-at::ScalarType scalar_type_from_dtype(DType dtype) {
-  switch (dtype) {
-    case DType::kBool:
-      return at::kBool;
-    case DType::kU8:
-      return at::kByte;
-    case DType::kI8:
-      return at::kChar;
-    case DType::kI16:
-      return at::kShort;
-    case DType::kI32:
-      return at::kInt;
-    case DType::kI64:
-      return at::kLong;
-    case DType::kF16:
-      return at::kHalf;
-    case DType::kBF16:
-      return at::kBFloat16;
-    case DType::kF32:
-      return at::kFloat;
-    case DType::kF64:
-      return at::kDouble;
-  }
-  throw input_error("tensor of an unknown element type");
-}
+// In the order of DType.
+constexpr at::ScalarType kScalarTypes[] = {at::kBool, at::kByte, at::kChar,     at::kShort, at::kInt,
+                                           at::kLong, at::kHalf, at::kBFloat16, at::kFloat, at::kDouble};
 
 DType dtype_from_scalar_type(at::ScalarType type) {
-  switch (type) {
-    case at::kBool:
-      return DType::kBool;
-    case at::kByte:
-      return DType::kU8;
-    case at::kChar:
-      return DType::kI8;
-    case at::kShort:
-      return DType::kI16;
-    case at::kInt:
-      return DType::kI32;
-    case at::kLong:
-      return DType::kI64;
-    case at::kHalf:
-      return DType::kF16;
-    case at::kBFloat16:
-      return DType::kBF16;
-    case at::kFloat:
-      return DType::kF32;
-    case at::kDouble:
-      return DType::kF64;
-    default:
-      throw input_error("a tensor of type {} cannot be stored in a weight file", c10::toString(type));
-  }
+  const auto* found = std::ranges::find(kScalarTypes, type);
+  if (found == std::end(kScalarTypes))
+    throw input_error("a tensor of type {} cannot be stored in a weight file", c10::toString(type));
+  return static_cast<DType>(found - std::begin(kScalarTypes));
 }
 
 std::string text_from_expected(std::initializer_list<int64_t> expected) {
-  std::string text = "[";
-  for (const int64_t size : expected) {
-    if (text.size() > 1) text += ", ";
-    text += size < 0 ? "any" : std::to_string(size);
-  }
-  return text + "]";
+  std::vector<std::string> sizes;
+  for (const int64_t size : expected) sizes.push_back(size < 0 ? "any" : std::to_string(size));
+  return fmt::format("[{}]", fmt::join(sizes, ", "));
 }
 
 }  // namespace
@@ -78,13 +34,8 @@ void check_shape(const Tensor& tensor, std::initializer_list<int64_t> expected, 
   if (!tensor.defined())
     throw input_error("{}: expected shape {}, found no tensor", what, text_from_expected(expected));
   const auto sizes = tensor.sizes();
-  bool fits = sizes.size() == expected.size();
-  size_t axis = 0;
-  for (const int64_t size : expected) {
-    if (!fits) break;
-    fits = size < 0 || sizes[axis] == size;
-    ++axis;
-  }
+  const bool fits = std::ranges::equal(sizes, expected,
+                                       [](int64_t found, int64_t size) { return size < 0 || found == size; });
   if (!fits)
     throw input_error("{}: expected shape {}, found {}", what, text_from_expected(expected),
                       text_from_shape({sizes.data(), sizes.size()}));
@@ -97,7 +48,7 @@ at::Device torch_device(const Context& context) {
 
 Tensor tensor_from_view(const TensorView& view) {
   // empty + memcpy instead of from_blob: the bytes of a mapped file need not be aligned for their type.
-  Tensor tensor = torch::empty(view.shape, torch::dtype(scalar_type_from_dtype(view.dtype)));
+  Tensor tensor = torch::empty(view.shape, torch::dtype(kScalarTypes[static_cast<size_t>(view.dtype)]));
   if (tensor.nbytes() != view.bytes.size())
     throw input_error("tensor of shape {} and type {}: expected {} bytes, found {}",
                       text_from_shape(view.shape), name_of(view.dtype), tensor.nbytes(), view.bytes.size());

@@ -44,11 +44,6 @@ struct CanonicalWeights {
 // canonical file written by us) is taken as it is.
 CanonicalWeights canonical_from_any(const TensorTable& table, std::span<const Dialect> known = dialects());
 
-// The backward pass, for tests and exports: "huggingface" writes the names of the hub files, "huggingface-v5"
-// those of transformers 5.
-TensorTable renamed_from_canonical(const CanonicalWeights& weights, std::string_view dialect,
-                                   std::span<const Dialect> known = dialects());
-
 // One input error with the first missing names, the first unexpected ones and the shapes that differ,
 // expected and found.
 void check_keys(const TensorTable& table, const std::map<std::string, std::vector<int64_t>>& expected,

@@ -30,7 +30,7 @@ struct Rule {
 };
 
 struct Dialect {
-  std::string_view name;                // as renamed_from_canonical takes it
+  std::string_view name;                // of its own within a family
   std::string_view source;              // CanonicalWeights::source
   std::string_view family;              // CanonicalWeights::family
   std::vector<std::string_view> has;    // recognized by these names, all of them ...

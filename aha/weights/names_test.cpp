@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "aha/base/error.h"
+#include "aha/testing/renamed_weights.h"
 #include "aha/weights/names_rules.h"
 #include "aha/weights/safetensors.h"
 

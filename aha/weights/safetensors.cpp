@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "aha/base/error.h"
 #include "aha/base/files.h"
@@ -13,248 +13,73 @@ namespace aha {
 namespace {
 
 constexpr uint64_t kMostHeaderBytes = 100'000'000;
-constexpr size_t kMostTensors = 1'000'000;
-constexpr size_t kMostMetadata = 100'000;
+constexpr size_t kMostNames = 1'000'000;
 constexpr size_t kMostNameBytes = 4096;
 constexpr size_t kMostRank = 16;
 constexpr std::string_view kMetadataKey = "__metadata__";
 
-struct Entry {
-  std::optional<DType> dtype;
-  std::optional<std::vector<int64_t>> shape;
-  std::optional<std::vector<uint64_t>> offsets;  // begin, end
-};
+// Sees the header while it is parsed and refuses names that occur twice and whatever would make something
+// deep or large.
+struct HeaderGuard {
+  std::string file, entry = {};         // the file, and the name that was read last
+  std::set<std::string> names[2] = {};  // of the header, and within one entry
+  size_t items = 0;                     // of one array
 
-struct Header {
-  std::map<std::string, Entry, std::less<>> entries;
-  std::optional<std::map<std::string, std::string>> metadata;
-};
-
-// Takes the header as the events of a JSON parser: what is not the one allowed shape is refused where it
-// begins, so nothing deep or large is ever built.
-class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
- public:
-  explicit HeaderReader(std::string_view file) : file_(file) {}
-  Header take() { return std::move(header_); }
-
-  bool start_object(size_t) override {
-    switch (at_) {
-      case At::kStart:
-        at_ = At::kTop;
-        return true;
-      case At::kEntryValue:
-        if (name_ == kMetadataKey) {
-          header_.metadata.emplace();
-          at_ = At::kMetadata;
-        } else {
-          at_ = At::kEntry;
-        }
-        return true;
-      default:
-        throw wrong("an object");
-    }
-  }
-
-  bool end_object() override {
-    if (at_ == At::kEntry) {
-      if (!entry_->dtype || !entry_->shape || !entry_->offsets)
-        throw refused("tensor '{}': expected dtype, shape and data_offsets, found {}", name_,
-                      fmt::join(present(), ", "));
-    }
-    at_ = at_ == At::kTop ? At::kEnd : At::kTop;
+  bool operator()(int depth, nlohmann::json::parse_event_t event, const nlohmann::json& parsed) {
+    using Event = nlohmann::json::parse_event_t;
+    if ((event == Event::object_start && depth > 1) || (event == Event::array_start && depth != 2))
+      throw input_error("{}: header entry '{}': found {} where none belongs", file, printable(entry),
+                        event == Event::array_start ? "an array" : "an object");
+    if (event == Event::object_start && depth == 1) names[1].clear();
+    if (event == Event::array_start) items = 0;
+    if (event == Event::value && depth == 3 && ++items > kMostRank)
+      throw input_error("{}: tensor '{}': expected at most {} dimensions, found more", file, printable(entry),
+                        kMostRank);
+    if (event != Event::key) return true;
+    const auto& name = parsed.get_ref<const std::string&>();
+    if (name.size() > kMostNameBytes)
+      throw input_error("{}: expected names of at most {} bytes, found one of {}", file, kMostNameBytes,
+                        name.size());
+    if (names[depth - 1].size() >= kMostNames)
+      throw input_error("{}: expected at most {} names, found more", file, kMostNames);
+    if (!names[depth - 1].insert(name).second)
+      throw input_error("{}: '{}' occurs twice", file, printable(depth == 1 ? name : entry + "." + name));
+    if (depth == 1) entry = name;
     return true;
   }
-
-  bool key(string_t& key) override {
-    if (key.size() > kMostNameBytes)
-      throw refused("expected names of at most {} bytes, found one of {}", kMostNameBytes, key.size());
-    switch (at_) {
-      case At::kTop:
-        begin_entry(key);
-        break;
-      case At::kMetadata:
-        begin_metadata(key);
-        break;
-      default:
-        begin_field(key);
-        break;
-    }
-    return true;
-  }
-
-  bool string(string_t& text) override {
-    if (at_ == At::kMetadataValue) {
-      (*header_.metadata)[metadata_key_] = std::move(text);
-      at_ = At::kMetadata;
-    } else if (at_ == At::kDType) {
-      entry_->dtype =
-          dtype_from_name(text, fmt::format("{}: tensor '{}'", printable(file_, 300), printable(name_)));
-      at_ = At::kEntry;
-    } else {
-      throw wrong("a string");
-    }
-    return true;
-  }
-
-  bool start_array(size_t) override {
-    if (at_ == At::kShape) {
-      entry_->shape.emplace();
-      at_ = At::kShapeItems;
-    } else if (at_ == At::kOffsets) {
-      entry_->offsets.emplace();
-      at_ = At::kOffsetItems;
-    } else {
-      throw wrong("an array");
-    }
-    return true;
-  }
-
-  bool end_array() override {
-    if (at_ == At::kOffsetItems && entry_->offsets->size() != 2)
-      throw refused("tensor '{}': expected data_offsets [begin, end], found {} numbers", name_,
-                    entry_->offsets->size());
-    at_ = At::kEntry;
-    return true;
-  }
-
-  bool number_unsigned(number_unsigned_t value) override {
-    if (at_ == At::kShapeItems) {
-      if (value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
-        throw refused("tensor '{}': side {} is too large", name_, value);
-      if (entry_->shape->size() == kMostRank)
-        throw refused("tensor '{}': expected at most {} dimensions, found more", name_, kMostRank);
-      entry_->shape->push_back(static_cast<int64_t>(value));
-    } else if (at_ == At::kOffsetItems) {
-      if (entry_->offsets->size() == 2)
-        throw refused("tensor '{}': expected data_offsets [begin, end], found more numbers", name_);
-      entry_->offsets->push_back(value);
-    } else {
-      throw wrong("a number");
-    }
-    return true;
-  }
-
-  bool null() override { throw wrong("null"); }
-  bool boolean(bool) override { throw wrong("true or false"); }
-  bool number_integer(number_integer_t) override { throw wrong("a negative number"); }
-  bool number_float(number_float_t, const string_t&) override {
-    throw wrong("a number that is no 64-bit integer");
-  }
-  bool binary(binary_t&) override { throw wrong("binary data"); }
-  bool parse_error(size_t position, const std::string&, const nlohmann::json::exception& error) override {
-    throw refused("the header is not valid JSON at byte {}: {}", position, error.what());
-  }
-
- private:
-  enum class At {
-    kStart,
-    kTop,
-    kEntryValue,
-    kEntry,
-    kDType,
-    kShape,
-    kShapeItems,
-    kOffsets,
-    kOffsetItems,
-    kMetadata,
-    kMetadataValue,
-    kEnd
-  };
-
-  void begin_entry(const std::string& key) {
-    if (header_.entries.size() >= kMostTensors)
-      throw refused("expected at most {} tensors, found more", kMostTensors);
-    name_ = key;
-    if (key == kMetadataKey) {
-      if (header_.metadata) throw refused("{} occurs twice", kMetadataKey);
-    } else {
-      const auto [place, is_new] = header_.entries.try_emplace(key);
-      if (!is_new) throw refused("tensor '{}' occurs twice", key);
-      entry_ = &place->second;
-    }
-    at_ = At::kEntryValue;
-  }
-
-  void begin_field(const std::string& key) {
-    const bool is_dtype = key == "dtype", is_shape = key == "shape", is_offsets = key == "data_offsets";
-    if (!is_dtype && !is_shape && !is_offsets)
-      throw refused("tensor '{}': expected dtype, shape and data_offsets, found '{}'", name_, key);
-    if ((is_dtype && entry_->dtype) || (is_shape && entry_->shape) || (is_offsets && entry_->offsets))
-      throw refused("tensor '{}': '{}' occurs twice", name_, key);
-    at_ = is_dtype ? At::kDType : is_shape ? At::kShape : At::kOffsets;
-  }
-
-  void begin_metadata(const std::string& key) {
-    if (header_.metadata->size() >= kMostMetadata)
-      throw refused("expected at most {} metadata entries, found more", kMostMetadata);
-    if (header_.metadata->contains(key)) throw refused("metadata '{}' occurs twice", key);
-    metadata_key_ = key;
-    at_ = At::kMetadataValue;
-  }
-
-  std::vector<std::string> present() const {
-    std::vector<std::string> out;
-    if (entry_->dtype) out.push_back("dtype");
-    if (entry_->shape) out.push_back("shape");
-    if (entry_->offsets) out.push_back("data_offsets");
-    if (out.empty()) out.push_back("none of them");
-    return out;
-  }
-
-  const char* expected() const {
-    switch (at_) {
-      case At::kStart:
-      case At::kEntryValue:
-        return "an object";
-      case At::kDType:
-        return "the name of an element type";
-      case At::kShape:
-        return "an array of sides";
-      case At::kOffsets:
-        return "an array of two offsets";
-      case At::kShapeItems:
-      case At::kOffsetItems:
-        return "non-negative integers";
-      case At::kMetadataValue:
-        return "text";
-      default:
-        return "nothing more";
-    }
-  }
-
-  template <class... Args>
-  Error refused(fmt::format_string<Args...> format, Args&&... args) const {
-    const std::string what = fmt::format(format, std::forward<Args>(args)...);
-    return input_error("{}: {}", printable(file_, 300), printable(what, 400));
-  }
-  Error wrong(const char* found) const {
-    return refused("header entry '{}': expected {}, found {}", name_, expected(), found);
-  }
-
-  std::string_view file_;
-  Header header_;
-  At at_ = At::kStart;
-  std::string name_, metadata_key_;
-  Entry* entry_ = nullptr;
 };
 
 // Elements times their size; nothing where that exceeds 64 bits.
 std::optional<uint64_t> bytes_of(std::span<const int64_t> shape, DType dtype) {
   uint64_t total = size_of(dtype);
   for (const int64_t side : shape)
-    if (__builtin_mul_overflow(total, static_cast<uint64_t>(side), &total)) return std::nullopt;
+    if (side < 0 || __builtin_mul_overflow(total, static_cast<uint64_t>(side), &total)) return std::nullopt;
   return total;
 }
 
-Header read_header(std::string_view text, std::string_view file) {
-  if (!text.starts_with('{'))
-    throw input_error("{}: expected a header that begins with '{{'", printable(file, 300));
+nlohmann::json parsed_header(std::string_view text, const std::string& file) {
+  if (!text.starts_with('{')) throw input_error("{}: expected a header that begins with '{{'", file);
   // The parser takes a zero byte for the end of its input; in JSON there is none.
-  if (text.find('\0') != text.npos)
-    throw input_error("{}: the header holds a zero byte", printable(file, 300));
-  HeaderReader reader(file);
-  nlohmann::json::sax_parse(text.begin(), text.end(), &reader);
-  return reader.take();
+  if (text.find('\0') != text.npos) throw input_error("{}: the header holds a zero byte", file);
+  try {
+    return nlohmann::json::parse(text.begin(), text.end(), HeaderGuard{file});
+  } catch (const nlohmann::json::exception& error) {
+    throw input_error("{}: the header is not valid JSON: {}", file, printable(error.what(), 400));
+  }
+}
+
+// A tensor's entry as the format has it.
+void check_entry(const nlohmann::json& entry, const std::string& where) {
+  const auto numbers = [&](const char* key) {
+    const auto found = entry.find(key);
+    return found != entry.end() && found->is_array() &&
+           std::ranges::all_of(*found, [](const auto& item) { return item.is_number_unsigned(); });
+  };
+  if (!entry.is_object() || entry.size() != 3 || !entry.contains("dtype") || !entry["dtype"].is_string() ||
+      !numbers("shape") || !numbers("data_offsets") || entry["data_offsets"].size() != 2)
+    throw input_error(
+        "{}: expected dtype, shape and data_offsets [begin, end], a text and non-negative integers, found {}",
+        where, printable(entry.dump(), 200));
 }
 
 }  // namespace
@@ -278,33 +103,42 @@ TensorTable safetensors_from_bytes(std::span<const std::byte> bytes, std::shared
     throw input_error("{}: expected a header of {} bytes, found {} bytes in all: the file is cut off", file,
                       header_size, bytes.size());
   const auto data = bytes.subspan(sizeof(header_size) + header_size);
-  Header header =
-      read_header({reinterpret_cast<const char*>(bytes.data()) + sizeof(header_size), header_size}, name);
+  const nlohmann::json header =
+      parsed_header({reinterpret_cast<const char*>(bytes.data()) + sizeof(header_size), header_size}, file);
 
   struct Range {
     uint64_t begin, end;
-    const std::string* name;
+    std::string name;
   };
   std::vector<Range> ranges;
   TensorTable table;
   table.source = name;
-  if (header.metadata) table.metadata = std::move(*header.metadata);
-  for (auto& [tensor, entry] : header.entries) {
-    const uint64_t begin = (*entry.offsets)[0], end = (*entry.offsets)[1];
-    const auto needed = bytes_of(*entry.shape, *entry.dtype);
+  for (const auto& [tensor, entry] : header.items()) {
+    const std::string where = fmt::format("{}: tensor '{}'", file, printable(tensor));
+    if (tensor == kMetadataKey) {
+      const auto is_text = [](const nlohmann::json& value) { return value.is_string(); };
+      if (!entry.is_object() || !std::ranges::all_of(entry, is_text))
+        throw input_error("{}: {}: expected text for every key, found {}", file, tensor,
+                          printable(entry.dump(), 200));
+      table.metadata = entry.get<std::map<std::string, std::string>>();
+      continue;
+    }
+    check_entry(entry, where);
+    const DType dtype = dtype_from_name(entry["dtype"].get<std::string>(), where);
+    const uint64_t begin = entry["data_offsets"][0], end = entry["data_offsets"][1];
+    auto shape = entry["shape"].get<std::vector<int64_t>>();
+    const auto needed = bytes_of(shape, dtype);
     if (!needed)
-      throw input_error("{}: tensor '{}': shape {} has more bytes than 64 bits can count", file,
-                        printable(tensor), text_from_shape(*entry.shape));
+      throw input_error("{}: shape {} has more bytes than 64 bits can count", where, entry["shape"].dump());
     if (begin > end || end > data.size())
-      throw input_error("{}: tensor '{}': expected data_offsets within the {} bytes of data, found [{}, {}]",
-                        file, printable(tensor), data.size(), begin, end);
+      throw input_error("{}: expected data_offsets within the {} bytes of data, found [{}, {}]", where,
+                        data.size(), begin, end);
     if (end - begin != *needed)
-      throw input_error("{}: tensor '{}': {} {} takes {} bytes, data_offsets hold {}", file,
-                        printable(tensor), name_of(*entry.dtype), text_from_shape(*entry.shape), *needed,
-                        end - begin);
-    ranges.push_back({begin, end, &tensor});
-    table.tensors.emplace(
-        tensor, TensorView{*entry.dtype, std::move(*entry.shape), data.subspan(begin, end - begin), owner});
+      throw input_error("{}: {} {} takes {} bytes, data_offsets hold {}", where, name_of(dtype),
+                        text_from_shape(shape), *needed, end - begin);
+    ranges.push_back({begin, end, tensor});
+    table.tensors.emplace(tensor,
+                          TensorView{dtype, std::move(shape), data.subspan(begin, end - begin), owner});
   }
 
   std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) {
@@ -314,7 +148,7 @@ TensorTable safetensors_from_bytes(std::span<const std::byte> bytes, std::shared
   for (const Range& range : ranges) {
     if (range.begin != expected)
       throw input_error("{}: tensor '{}': expected it to begin at {}, found {}: {}", file,
-                        printable(*range.name), expected, range.begin,
+                        printable(range.name), expected, range.begin,
                         range.begin < expected ? "tensors overlap" : "there is a hole before it");
     expected = range.end;
   }

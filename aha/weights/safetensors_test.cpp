@@ -75,33 +75,36 @@ TEST(Safetensors, OnlyOneJsonObjectOfTheAllowedShapeIsAHeader) {
   EXPECT_THAT(refusal("{}{}", ""), HasSubstr("not valid JSON"));
   EXPECT_THAT(refusal(std::string_view("{}\0junk", 7), ""), HasSubstr("zero byte"));
   EXPECT_THAT(refusal("{\"\xff\":1}", ""), HasSubstr("not valid JSON"));
-  EXPECT_THAT(refusal(R"({"a":1})", ""), HasSubstr("expected an object, found a number"));
-  EXPECT_THAT(refusal(R"({"a":null})", ""), HasSubstr("found null"));
+  EXPECT_THAT(refusal(R"({"a":1})", ""),
+              HasSubstr("tensor 'a': expected dtype, shape and data_offsets [begin, end]"));
+  EXPECT_THAT(refusal(R"({"a":null})", ""), HasSubstr("non-negative integers, found null"));
   EXPECT_THAT(refusal(R"({"a":[]})", ""), HasSubstr("found an array"));
   EXPECT_THAT(refusal(R"({"a":{"dtype":{}}})", ""), HasSubstr("found an object"));
   EXPECT_THAT(refusal(R"({"a":{"shape":[[1]]}})", ""), HasSubstr("found an array"));
-  EXPECT_THAT(refusal(R"({"a":{"shape":[true]}})", ""), HasSubstr("found true or false"));
+  EXPECT_THAT(refusal(R"({"a":{"shape":[true]}})", ""), HasSubstr("found {\"shape\":[true]}"));
   EXPECT_THAT(refusal(R"({"__metadata__":{"k":1}})", ""), HasSubstr("expected text"));
-  EXPECT_THAT(refusal(R"({"__metadata__":{"k":{}}})", ""), HasSubstr("expected text"));
+  EXPECT_THAT(refusal(R"({"__metadata__":"k"})", ""), HasSubstr("expected text"));
+  EXPECT_THAT(refusal(R"({"__metadata__":{"k":{}}})", ""), HasSubstr("found an object"));
   EXPECT_THAT(refusal("{\"a\":" + std::string(100'000, '['), ""), HasSubstr("found an array"));
 }
 
 TEST(Safetensors, NamesThatOccurTwiceAreRefused) {
   const std::string a = R"("a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]})";
-  EXPECT_THAT(refusal("{" + a + "," + a + "}", "1"), HasSubstr("tensor 'a' occurs twice"));
+  EXPECT_THAT(refusal("{" + a + "," + a + "}", "1"), HasSubstr("'a' occurs twice"));
   EXPECT_THAT(refusal(R"({"a":{"dtype":"U8","dtype":"U8","shape":[1],"data_offsets":[0,1]}})", "1"),
-              HasSubstr("'dtype' occurs twice"));
+              HasSubstr("'a.dtype' occurs twice"));
   EXPECT_THAT(refusal(R"({"__metadata__":{},"__metadata__":{}})", ""),
-              HasSubstr("__metadata__ occurs twice"));
-  EXPECT_THAT(refusal(R"({"__metadata__":{"k":"1","k":"2"}})", ""), HasSubstr("metadata 'k' occurs twice"));
+              HasSubstr("'__metadata__' occurs twice"));
+  EXPECT_THAT(refusal(R"({"__metadata__":{"k":"1","k":"2"}})", ""),
+              HasSubstr("'__metadata__.k' occurs twice"));
 }
 
 TEST(Safetensors, ATensorHasExactlyItsThreeFields) {
   EXPECT_THAT(refusal(R"({"a":{"dtype":"U8","shape":[1]}})", "1"),
-              HasSubstr("expected dtype, shape and data_offsets, found dtype, shape"));
-  EXPECT_THAT(refusal(R"({"a":{}})", ""), HasSubstr("none of them"));
+              HasSubstr("expected dtype, shape and data_offsets [begin, end]"));
+  EXPECT_THAT(refusal(R"({"a":{}})", ""), HasSubstr("found {}"));
   EXPECT_THAT(refusal(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1],"strides":[1]}})", "1"),
-              HasSubstr("found 'strides'"));
+              HasSubstr("\"strides\":[1]"));
   EXPECT_THAT(refusal(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0]}})", "1"),
               HasSubstr("[begin, end]"));
   EXPECT_THAT(refusal(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1,1]}})", "1"),
@@ -119,9 +122,9 @@ TEST(Safetensors, NumbersAreNonNegativeIntegers) {
   for (const char* number : {"-1", "1.0", "1e0", "18446744073709551616", "-0"})
     EXPECT_THAT(
         refusal(fmt::format(R"({{"a":{{"dtype":"U8","shape":[{}],"data_offsets":[0,1]}}}})", number), "1"),
-        HasSubstr("expected non-negative integers"));
+        HasSubstr("non-negative integers, found"));
   EXPECT_THAT(refusal(R"({"a":{"dtype":"U8","shape":[9223372036854775808],"data_offsets":[0,1]}})", "1"),
-              HasSubstr("too large"));
+              HasSubstr("64 bits"));
 }
 
 TEST(Safetensors, ShapesAreBounded) {

@@ -13,23 +13,6 @@ namespace {
 static_assert(std::endian::native == std::endian::little,
               "weight files are little-endian and are used as they lie");
 
-struct DTypeRow {
-  DType dtype;
-  std::string_view name;
-  size_t size;
-};
-
-// In the order of the enumeration.
-constexpr DTypeRow kDTypes[] = {
-    {DType::kBool, "BOOL", 1}, {DType::kU8, "U8", 1},   {DType::kI8, "I8", 1},   {DType::kI16, "I16", 2},
-    {DType::kI32, "I32", 4},   {DType::kI64, "I64", 8}, {DType::kF16, "F16", 2}, {DType::kBF16, "BF16", 2},
-    {DType::kF32, "F32", 4},   {DType::kF64, "F64", 8},
-};
-
-const DTypeRow& row_of(DType dtype) {
-  return kDTypes[static_cast<size_t>(dtype)];
-}
-
 float float_from_half(uint16_t half) {
   const uint32_t sign = uint32_t{half & 0x8000u} << 16;
   const uint32_t exponent = (half >> 10) & 0x1f;
@@ -46,14 +29,44 @@ float float_from_bfloat16(uint16_t value) {
   return std::bit_cast<float>(uint32_t{value} << 16);
 }
 
+template <class Stored>
+float float_from(Stored value) {
+  return static_cast<float>(value);
+}
+
 // Bytes from a file need not be aligned, hence memcpy.
-template <class Stored, class Convert>
-void convert(std::span<const std::byte> bytes, std::vector<float>& out, Convert float_from) {
+template <class Stored, float (*kConvert)(Stored) = float_from<Stored>>
+void convert(std::span<const std::byte> bytes, std::vector<float>& out) {
   for (size_t i = 0; i < out.size(); ++i) {
     Stored value;
     std::memcpy(&value, bytes.data() + i * sizeof(Stored), sizeof(Stored));
-    out[i] = float_from(value);
+    out[i] = kConvert(value);
   }
+}
+
+struct DTypeRow {
+  DType dtype;
+  std::string_view name;
+  size_t size;
+  void (*to_floats)(std::span<const std::byte>, std::vector<float>&);
+};
+
+// In the order of the enumeration.
+constexpr DTypeRow kDTypes[] = {
+    {DType::kBool, "BOOL", 1, convert<uint8_t, [](uint8_t value) { return value ? 1.0f : 0.0f; }>},
+    {DType::kU8, "U8", 1, convert<uint8_t>},
+    {DType::kI8, "I8", 1, convert<int8_t>},
+    {DType::kI16, "I16", 2, convert<int16_t>},
+    {DType::kI32, "I32", 4, convert<int32_t>},
+    {DType::kI64, "I64", 8, convert<int64_t>},
+    {DType::kF16, "F16", 2, convert<uint16_t, float_from_half>},
+    {DType::kBF16, "BF16", 2, convert<uint16_t, float_from_bfloat16>},
+    {DType::kF32, "F32", 4, convert<float>},
+    {DType::kF64, "F64", 8, convert<double>},
+};
+
+const DTypeRow& row_of(DType dtype) {
+  return kDTypes[static_cast<size_t>(dtype)];
 }
 
 }  // namespace
@@ -85,39 +98,7 @@ std::string text_from_shape(std::span<const int64_t> shape) {
 
 std::vector<float> floats_from_view(const TensorView& view) {
   std::vector<float> out(view.bytes.size() / size_of(view.dtype));
-  const auto plain = [](auto value) { return static_cast<float>(value); };
-  switch (view.dtype) {
-    case DType::kBool:
-      convert<uint8_t>(view.bytes, out, [](uint8_t value) { return value ? 1.0f : 0.0f; });
-      break;
-    case DType::kU8:
-      convert<uint8_t>(view.bytes, out, plain);
-      break;
-    case DType::kI8:
-      convert<int8_t>(view.bytes, out, plain);
-      break;
-    case DType::kI16:
-      convert<int16_t>(view.bytes, out, plain);
-      break;
-    case DType::kI32:
-      convert<int32_t>(view.bytes, out, plain);
-      break;
-    case DType::kI64:
-      convert<int64_t>(view.bytes, out, plain);
-      break;
-    case DType::kF16:
-      convert<uint16_t>(view.bytes, out, float_from_half);
-      break;
-    case DType::kBF16:
-      convert<uint16_t>(view.bytes, out, float_from_bfloat16);
-      break;
-    case DType::kF32:
-      if (!out.empty()) std::memcpy(out.data(), view.bytes.data(), out.size() * sizeof(float));
-      break;
-    case DType::kF64:
-      convert<double>(view.bytes, out, plain);
-      break;
-  }
+  row_of(view.dtype).to_floats(view.bytes, out);
   return out;
 }
 
