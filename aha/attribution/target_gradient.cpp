@@ -16,6 +16,14 @@ bool offers(const Classifier& target, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+// Libtorch's last bits differ with the number of images, those of the engine (logits without taps) do not: on
+// libtorch each image by itself.
+template <class Part>
+void for_each_part(const Tensor& pixels, bool on_engine, const Part& part) {
+  const int64_t B = pixels.size(0), together = pixels.is_cpu() && !on_engine ? 1 : B;
+  for (int64_t first = 0; first < B; first += together) part(first, together);
+}
+
 }  // namespace
 
 Tensor chosen(const Tensor& logits, const Tensor& classes) {
@@ -31,31 +39,50 @@ Tensor channel_std(const Classifier& target, const Tensor& like) {
 
 Tensor input_gradient(Classifier& target, const Tensor& pixels, const Tensor& classes) {
   const torch::AutoGradMode with_grad(true);
-  const auto x = pixels.detach().clone().requires_grad_(true);
-  const auto score = chosen(target.logits(x), classes).sum();
-  return torch::autograd::grad({score}, {x})[0] * channel_std(target, x);
+  std::vector<Tensor> out;
+  for_each_part(pixels, target.engine_memory().has_value(), [&](int64_t first, int64_t count) {
+    const auto x = pixels.narrow(0, first, count).detach().clone().requires_grad_(true);
+    const auto score = chosen(target.logits(x), classes.narrow(0, first, count)).sum();
+    out.push_back(torch::autograd::grad({score}, {x})[0] * channel_std(target, x));
+  });
+  return torch::cat(out);
 }
 
 TappedGradients tapped_gradients(Classifier& target, const Tensor& pixels, const Tensor& classes,
                                  const std::vector<std::string>& names) {
   const torch::AutoGradMode with_grad(true);
-  Taps taps(names);
-  const auto score =
-      chosen(target.logits(pixels.detach().clone().requires_grad_(true), &taps), classes).sum();
+  std::vector<std::vector<Tensor>> values(names.size()), gradients(names.size());
+  for_each_part(pixels, false, [&](int64_t first, int64_t count) {
+    Taps taps(names);
+    const auto x = pixels.narrow(0, first, count).detach().clone().requires_grad_(true);
+    const auto score = chosen(target.logits(x, &taps), classes.narrow(0, first, count)).sum();
+    std::vector<Tensor> tapped;
+    for (const auto& name : names) tapped.push_back(taps.at(name));
+    const auto by_tap = torch::autograd::grad({score}, tapped);
+    for (size_t i = 0; i < names.size(); ++i) {
+      values[i].push_back(tapped[i].detach());
+      gradients[i].push_back(by_tap[i]);
+    }
+  });
   TappedGradients out;
-  for (const auto& name : names) out.values.push_back(taps.at(name));
-  out.gradients = torch::autograd::grad({score}, out.values);
-  for (auto& value : out.values) value = value.detach();
+  for (size_t i = 0; i < names.size(); ++i) {
+    out.values.push_back(torch::cat(values[i]));
+    out.gradients.push_back(torch::cat(gradients[i]));
+  }
   return out;
 }
 
 std::vector<Tensor> tapped_values(Classifier& target, const Tensor& pixels,
                                   const std::vector<std::string>& names) {
   const torch::NoGradGuard no_grad;
-  Taps taps(names);
-  target.logits(pixels, &taps);
+  std::vector<std::vector<Tensor>> values(names.size());
+  for_each_part(pixels, false, [&](int64_t first, int64_t count) {
+    Taps taps(names);
+    target.logits(pixels.narrow(0, first, count), &taps);
+    for (size_t i = 0; i < names.size(); ++i) values[i].push_back(taps.at(names[i]));
+  });
   std::vector<Tensor> out;
-  for (const auto& name : names) out.push_back(taps.at(name));
+  for (const auto& parts : values) out.push_back(torch::cat(parts));
   return out;
 }
 

@@ -1,7 +1,7 @@
 // The target's answer differentiated: d y_t / d (input or taps), y_t the logit of each image's class.
 //
 // Images do not influence each other, so one backward pass of the sum of the logits gives the gradients of
-// all of them.
+// all of them. An image's numbers do not depend on its batch mates.
 #pragma once
 
 #include <string>

@@ -134,13 +134,20 @@ std::string in_cell(const std::string& text) {  // of a Markdown table
   return out;
 }
 
+// "a map" -> " A map."
+std::string sentence(std::string text) {
+  if (text.empty()) return "";
+  text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  return " " + text + (text.ends_with('.') ? "" : ".");
+}
+
 std::string markdown_from(const MethodRecord& record) {
-  std::string out = fmt::format("\n### `{}`\n\n{}.", usage_of(record), record.summary);
-  if (!record.paper.empty()) out += fmt::format(" {}.", record.paper);
-  if (!record.needs.empty()) out += fmt::format(" Needs {}.", record.needs);
+  std::string out = fmt::format("\n### `{}`\n\n", usage_of(record));
+  out += sentence(record.summary).substr(1) + sentence(record.paper);
+  if (!record.needs.empty()) out += sentence("needs " + record.needs);
   if (!record.reads_class) out += " The map does not depend on the class.";
   out += "\n";
-  if (!record.note.empty()) out += fmt::format("\nNote: {}.\n", record.note);
+  if (!record.note.empty()) out += "\n" + sentence(record.note).substr(1) + "\n";
   const auto options = options_of(record);
   if (options.empty()) return out;
   out += "\n| option | default | values | meaning |\n| --- | --- | --- | --- |\n";

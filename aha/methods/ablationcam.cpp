@@ -45,15 +45,14 @@ class AblationCam : public Method {
 }  // namespace
 
 MethodRecord ablationcam_method() {
-  return {
-      "ablationcam",
-      "feature channels weighted by the share of the logit lost without them",
-      "Desai and Ramaswamy 2020, WACV",
-      "feature maps",
-      has_feature_maps,
-      [] { return std::unique_ptr<Method>(new AblationCam); },
-      "ablation=library, as pytorch-grad-cam and probably the paper's table have it; ablation=zero is the "
-      "original"};
+  return {"ablationcam",
+          "feature channels weighted by the share of the logit lost without them",
+          "Desai and Ramaswamy 2020, WACV",
+          "feature maps",
+          has_feature_maps,
+          [] { return std::unique_ptr<Method>(new AblationCam); },
+          "The paper's ConvNeXt table most probably used ablation=library, pytorch-grad-cam's; "
+          "ablation=zero is the original method."};
 }
 
 }  // namespace aha

@@ -55,8 +55,8 @@ constexpr double kRelative = 1e-5, kAbsolute = 1e-6;
 TEST(FeatureCams, WeighChannelsAsTheHeadDoes) {
   PooledTarget target(5, false);
   const CamAsked asked;
-  const auto a = target.features_of(asked.pixels);                               // (2, 5, 4, 4)
-  const auto q = target.head.index_select(0, asked.classes).view({2, 5, 1, 1});  // 16 times the gradient
+  const auto a = target.features_of(asked.pixels);                                    // (2, 5, 4, 4)
+  const auto q = target.head.index_select(0, asked.classes).view({2, 5, 1, 1}) / 16;  // 4 x 4 places
   const auto expect = [&](const std::string& spec, const Tensor& raw) {
     EXPECT_TRUE(torch::allclose(asked.maps(spec, target), cam_finished(raw, 8, 8), kRelative, kAbsolute))
         << spec;
@@ -65,7 +65,7 @@ TEST(FeatureCams, WeighChannelsAsTheHeadDoes) {
   expect("hirescam", (a * q).sum(1));
   expect("layercam", (a * q.relu()).sum(1));
   // Without a channel the logit loses that channel's share: w_c = h_c mean(a_c) / y.
-  const auto shares = q.squeeze(3).squeeze(2) * a.mean({2, 3});  // (2, 5)
+  const auto shares = q.view({2, 5}) * a.sum({2, 3});  // (2, 5)
   expect("ablationcam:ablation=zero", weighted_channels(a, shares / shares.sum(1, true)));
 }
 

@@ -72,7 +72,7 @@ void check_fit(const MethodRecord& record, const MethodContext& context) {
   if (record.fits(context)) return;
   std::vector<std::string> fitting;
   for (const auto& other : method_catalog())
-    if (other.fits(context)) fitting.push_back(other.name);
+    if (other.fits(context) && other.argument.empty()) fitting.push_back(other.name);
   const auto& info = context.target.info();
   throw input_error("method {} needs {}, which {} ({}) does not offer; {} fits {}; methods that fit {}: {}",
                     record.name, record.needs, info.name, info.architecture, record.name,
@@ -209,7 +209,7 @@ std::string targets_of(MethodKind kind) {
     case MethodKind::kTransformerOrConvNet:
       return "vision transformers and ConvNets (ConvNeXt, ResNet)";
     default:
-      return "any classifier";
+      return "targets that have it";
   }
 }
 

@@ -8,7 +8,7 @@ namespace aha {
 
 const std::vector<MethodRecord>& method_catalog();
 
-// "For transformers"; and the targets of a kind: "vision transformers".
+// "For transformers"; and what methods of a kind fit: "vision transformers".
 std::string heading_of(MethodKind kind);
 std::string targets_of(MethodKind kind);
 

@@ -62,8 +62,8 @@ MethodRecord gradcam_plus_method() {
           "feature maps",
           has_feature_maps,
           make_feature_cam<gradcam_plus_raw>,
-          "powers of the logit's gradient, as pytorch-grad-cam has it; the paper derives them for its "
-          "exponential"};
+          "Powers of the logit's gradient, as pytorch-grad-cam has it; the paper derives them for the "
+          "exponential of the score."};
 }
 
 MethodRecord hirescam_method() {
@@ -73,8 +73,8 @@ MethodRecord hirescam_method() {
           "feature maps",
           has_feature_maps,
           make_feature_cam<hirescam_raw>,
-          "the same map as gradcam where pooling follows the features: the gradient is the same everywhere "
-          "then"};
+          "The same map as gradcam here: pooling follows the features, so that a channel's gradient is the "
+          "same everywhere."};
 }
 
 MethodRecord layercam_method() {
@@ -83,7 +83,8 @@ MethodRecord layercam_method() {
           "Jiang et al. 2021, IEEE Transactions on Image Processing 30",
           "feature maps",
           has_feature_maps,
-          make_feature_cam<layercam_raw>};
+          make_feature_cam<layercam_raw>,
+          "Not in the paper's tables."};
 }
 
 }  // namespace aha

@@ -120,8 +120,8 @@ MethodRecord maps_method() {
           "",
           fits_any,
           [] { return std::unique_ptr<Method>(new Maps); },
-          "for photos/cats/tom.jpg the first of photos/cats/tom.npy, cats/tom.npy, tom.npy that FOLDER has; "
-          "also .map.npy, as `aha explain` writes them",
+          "For photos/cats/tom.jpg the first of photos/cats/tom.npy, cats/tom.npy, tom.npy that FOLDER has; "
+          "also .map.npy, as `aha explain` writes them.",
           false,
           "folder"};
 }

@@ -76,7 +76,7 @@ MethodRecord scorecam_method() {
           "feature maps",
           has_feature_maps,
           [] { return std::unique_ptr<Method>(new ScoreCam); },
-          "plain logits, as pytorch-grad-cam has it; the paper subtracts those of a baseline image"};
+          "Plain logits, as pytorch-grad-cam has it; its paper subtracts those of a baseline image."};
 }
 
 }  // namespace aha
