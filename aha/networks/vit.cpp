@@ -383,14 +383,15 @@ Vit vit_from_weights(const CanonicalWeights& weights, const VitConfig& config) {
 
 namespace {
 
-// One tap as the engine has it, and whether the final norm follows.
+// One tap as the engine has it, and the norm that follows: the final one, or the first of a block.
 struct VitTap {
   FrozenVit::BlockTap at;
   bool normalized = false;
+  int norm1_of = -1;  // -1 = none
 };
 
-// Of block.N, block.N.normalized and block.N.attention, of which the engine has the class token's row;
-// nothing if it is of another kind.
+// Of block.N, block.N.normalized, block.N.norm1 (behind block N - 1) and block.N.attention, of which the
+// engine has the class token's row; nothing if it is of another kind.
 std::optional<VitTap> vit_tap_from(std::string_view name) {
   const auto take = [&](std::string_view ending) {
     const bool has = name.ends_with(ending);
@@ -400,11 +401,13 @@ std::optional<VitTap> vit_tap_from(std::string_view name) {
   VitTap tap;
   tap.at.class_attention = take(".attention");
   tap.normalized = !tap.at.class_attention && take(".normalized");
+  const bool norm1 = !tap.at.class_attention && !tap.normalized && take(".norm1");
   constexpr std::string_view kBlock = "block.";
   const auto* end = name.data() + name.size();
   if (!name.starts_with(kBlock) || std::from_chars(name.data() + kBlock.size(), end, tap.at.block).ptr != end)
     return std::nullopt;
-  return tap;
+  if (norm1) tap.norm1_of = tap.at.block--;
+  return tap.at.block < 0 ? std::nullopt : std::optional(tap);
 }
 
 class VitEngine : public Engine {
@@ -413,7 +416,9 @@ class VitEngine : public Engine {
       : norm_(network->norm),
         has_head_(network->config.classes > 0),
         has_rope_(network->config.rope),
-        frozen_(weights, precision) {}
+        frozen_(weights, precision) {
+    for (const auto& block : *network->blocks) norm1_.push_back(block->as<TransformerBlock>()->norm1);
+  }
 
   Tensor logits(const Tensor& pixels) override { return frozen_.logits(pixels); }
   std::optional<PerturbedScores> perturbed_scores(const PerturbedImages& images,
@@ -452,12 +457,16 @@ class VitEngine : public Engine {
   }
   std::vector<Tensor> finished(std::vector<Tensor> values, const std::vector<std::string>& names) {
     const torch::NoGradGuard no_grad;
-    for (size_t i = 0; i < names.size(); ++i)
-      if (vit_tap_from(names[i])->normalized) values[i] = norm_(values[i]);
+    for (size_t i = 0; i < names.size(); ++i) {
+      const VitTap tap = *vit_tap_from(names[i]);
+      if (tap.normalized) values[i] = norm_(values[i]);
+      if (tap.norm1_of >= 0) values[i] = norm1_[tap.norm1_of](values[i]);
+    }
     return values;
   }
 
   torch::nn::LayerNorm norm_;
+  std::vector<torch::nn::LayerNorm> norm1_;
   const bool has_head_, has_rope_;
   FrozenVit frozen_;
 };
