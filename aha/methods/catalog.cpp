@@ -129,9 +129,11 @@ std::vector<MethodRecord>& all_methods() {
           chefer_method(),
           legrad_method(),
           tis_method(),
+          vit_cx_method(),
       }},
       {MethodKind::kTransformerOrConvNet, {
           gradcam_method(),
+          mda_method(),
       }},
       {MethodKind::kConvNet, {
           gradcam_plus_method(),
@@ -148,6 +150,8 @@ std::vector<MethodRecord>& all_methods() {
           occlusion_method(),
       }},
       {MethodKind::kCeiling, {
+          greedy_method(),
+          optimized_method(),
       }},
       {MethodKind::kControl, {
           random_method(),

@@ -13,12 +13,15 @@ MethodRecord chefer_method();
 MethodRecord gradcam_method();
 MethodRecord gradcam_plus_method();
 MethodRecord gradient_method();
+MethodRecord greedy_method();
 MethodRecord hirescam_method();
 MethodRecord ig_method();
 MethodRecord layercam_method();
 MethodRecord legrad_method();
 MethodRecord maps_method();
+MethodRecord mda_method();
 MethodRecord occlusion_method();
+MethodRecord optimized_method();
 MethodRecord random_method();
 MethodRecord rise_method();
 MethodRecord rollout_method();
@@ -26,6 +29,7 @@ MethodRecord scorecam_method();
 MethodRecord smoothgrad_method();
 MethodRecord sobel_method();
 MethodRecord tis_method();
+MethodRecord vit_cx_method();
 
 // What a record's `fits` may ask.
 bool fits_any(const MethodContext& context);

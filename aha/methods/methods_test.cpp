@@ -44,12 +44,14 @@ std::string cheap(const std::string& name) {
   if (name == "tis") return "tis:masks=20";
   if (name == "smoothgrad") return "smoothgrad:samples=3";
   if (name == "ig") return "ig:steps=4";
+  if (name == "optimized") return "optimized:steps=2:S=2";
+  if (name == "greedy") return "greedy:grid=3:window=3";
   return name;
 }
 
 bool is_random(const std::string& name) {
   return name == "random" || name == "blurred-random" || name == "rise" || name == "tis" ||
-         name == "smoothgrad";
+         name == "smoothgrad" || name == "vit-cx" || name == "optimized";
 }
 
 struct Asked {
@@ -137,8 +139,8 @@ TEST(Catalog, MethodsThatReadTheClassGiveEachClassItsOwnMap) {
   const Asked asked = three_images(16);
   Asked other = asked;
   other.classes = torch::tensor({4, 4, 4}, torch::kInt64);
-  for (const std::string name :
-       {"gradient", "smoothgrad", "ig", "gradcam", "chefer", "legrad", "rise", "tis", "occlusion"}) {
+  for (const std::string name : {"gradient", "smoothgrad", "ig", "gradcam", "chefer", "legrad", "rise", "tis",
+                                 "occlusion", "vit-cx", "mda", "optimized", "greedy"}) {
     const auto method = make_method(cheap(name), {target});
     EXPECT_FALSE(torch::allclose(maps_of(*method, asked), maps_of(*method, other))) << name;
   }
