@@ -1,32 +1,52 @@
-// The attention family as plain tensor functions.
+// The attention family as plain tensor functions of one image and one block.
 //
-// A_l (B, heads, T, T) is the attention of block l after its softmax, rows = queries; G_l = d y_t / d A_l;
-// token 0 is the class token and `prefix` tokens come before the patches. Every function gives one value a
-// patch, (B, n), before any scaling.
+// A (heads, Q, T) is a block's attention behind its softmax, rows = queries; G = d y_t / d A. Q = T, or less
+// where the other rows of G are zero. Token 0 is the class token, `prefix` tokens come before the patches.
+//
+// Most methods give each block a matrix M_l and read the class token's row of (I + M_{L-1}) ... (I + M_0).
+// From the last block down this needs a row instead of a matrix: r = e_0, then r <- r + r M_l. Rows beyond Q
+// are never asked for: r is zero there.
 #pragma once
-
-#include <vector>
 
 #include "aha/tensor/tensor.h"
 
 namespace aha {
 
-// Rollout (Abnar and Zuidema 2020): B_l = rownorm(mean_heads A_l + I), row 0 of B_{L-1} ... B_first.
-Tensor rollout_patches(const std::vector<Tensor>& attention, int first, int64_t prefix);
+// ---- matrices of a block, (Q, T) ----
 
-// Generic attribution (Chefer et al., ICCV 2021): R = I, then R += relu(mean_heads(G_l * A_l)) R for every
-// block; row 0 of R.
-Tensor chefer_patches(const std::vector<Tensor>& attention, const std::vector<Tensor>& gradients,
-                      int64_t prefix);
+Tensor mean_attention(const Tensor& attention);  // mean_heads A
 
-// Grad-CAM on an attention: relu(mean_heads(a * q)) of the class row. `pooled` averages q over the patches of
-// a head first.
-Tensor attention_cam_patches(const Tensor& attention, const Tensor& gradient, int64_t prefix, bool pooled);
+// Rollout (Abnar and Zuidema 2020) and Transformer Attribution: rownorm(M + I).
+Tensor with_skip(const Tensor& matrix);
 
-// Integrated attention gradient: mean_heads relu(G), G averaged over the path before; its class row.
-Tensor attention_gradient_patches(const Tensor& path_mean_gradient, int64_t prefix);
+// Generic attribution (Chefer et al., ICCV 2021): relu(mean_heads(G * A)); or mean_heads relu(G * A), as the
+// authors' notebook and Transformer Attribution have it.
+enum class HeadRule { kMeanFirst, kReluFirst };
+Tensor attention_times_gradient(const Tensor& attention, const Tensor& gradient, HeadRule rule);
 
-// LeGrad's share of one layer: relu(q) averaged over heads and queries.
-Tensor legrad_patches(const Tensor& gradient, int64_t prefix);
+// Beyond Intuition (Chen et al. 2023): sum_k I_k A_k, where head k counts I_k = mean |A_k^T G_k| over the T x
+// T entries, divided by the sum over heads.
+Tensor head_importance(const Tensor& attention, const Tensor& gradient);  // (heads)
+Tensor attention_by_importance(const Tensor& attention, const Tensor& gradient);
+
+// r M: (T), (Q, T) -> (T)
+Tensor row_times(const Tensor& row, const Tensor& matrix);
+
+// Transition attention (Yuan et al. 2021): r mean_heads(A) of the last block, r + r mean_heads(A) of those
+// below. `last_twice` treats the last block as one of those, too.
+Tensor transition_step(const Tensor& row, const Tensor& attention, bool last_block, bool last_twice);
+
+// ---- values of a block ----
+
+// Grad-CAM on an attention: relu(mean_heads(a * q)) of the class row, (n). `pooled` averages q over the
+// patches of a head first.
+Tensor attention_cam(const Tensor& attention, const Tensor& gradient, int64_t prefix, bool pooled);
+
+// LeGrad's share of one block: relu(G) averaged over heads and all T queries, (T).
+Tensor legrad_share(const Tensor& gradient);
+
+// Integrated attention gradient of the class row: mean_heads relu(G), G (heads, T) averaged over the path
+// before; (T).
+Tensor integrated_row(const Tensor& path_mean_gradient);
 
 }  // namespace aha

@@ -33,6 +33,12 @@ Tensor chosen(const Tensor& logits, const Tensor& classes) {
 Tensor mean_color(const Classifier& target, const Tensor& like) {
   return per_channel(target.info().mean_color, like);
 }
+Tensor baseline_color(const Classifier& target, const std::string& name, const Tensor& like) {
+  return per_channel(name == "zero"   ? target.info().input.mean
+                     : name == "mean" ? target.info().mean_color
+                                      : std::array<double, 3>{0, 0, 0},
+                     like);
+}
 Tensor channel_std(const Classifier& target, const Tensor& like) {
   return per_channel(target.info().input.std, like);
 }
@@ -91,6 +97,10 @@ std::vector<std::string> attention_taps(const Classifier& target) {
   for (const auto& name : target.tap_names())
     if (name.ends_with(".attention")) out.push_back(name);
   return out;
+}
+
+int blocks_with_attention(const Classifier& target) {
+  return static_cast<int>(attention_taps(target).size());
 }
 
 std::string feature_tap(const Classifier& target) {

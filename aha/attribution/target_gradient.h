@@ -27,11 +27,15 @@ std::vector<Tensor> tapped_values(Classifier& target, const Tensor& pixels,
 
 // "block.0.attention", ... in forward order; empty where the target has none.
 std::vector<std::string> attention_taps(const Classifier& target);
+int blocks_with_attention(const Classifier& target);
 // The feature maps (B, C, h, w) that enter a ConvNet's pooling: "features", or empty.
 std::string feature_tap(const Classifier& target);
 
 // The color of the mean reference (ClassifierInfo::mean_color), (1, 3, 1, 1).
 Tensor mean_color(const Classifier& target, const Tensor& like);
+// Where a path to an image may begin, (1, 3, 1, 1) in pixels: "zero" of the normalized input, the "mean"
+// color of the mean reference, or "black".
+Tensor baseline_color(const Classifier& target, const std::string& name, const Tensor& like);
 // Per-channel constant of the target's normalization, (1, 3, 1, 1).
 Tensor channel_std(const Classifier& target, const Tensor& like);
 

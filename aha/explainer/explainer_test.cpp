@@ -3,8 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "aha/attribution/attention_maps.h"
-#include "aha/attribution/target_gradient.h"
+#include "aha/attribution/chefer.h"
 #include "aha/networks/convnext.h"
 #include "aha/networks/vit.h"
 #include "aha/nn/module_state.h"
@@ -375,8 +374,7 @@ TEST(Explainer, BeginsAsTheOrderOfItsPrior) {
 
   explainer.decoder()->start_from_prior();
   const Tensor map = explainer.map(pixels, classes);
-  const auto tapped = tapped_gradients(target, pixels, classes, attention_taps(target));
-  const auto patches = chefer_patches(tapped.values, tapped.gradients, target.prefix_tokens());  // (2, 4)
+  const auto patches = chefer_values(target, pixels, classes);  // (2, 4)
   for (int b = 0; b < 2; ++b) {
     // The corners of a 2 x 2 grid upsampled to 8 x 8 are its values: thirds, as there are four patches.
     const auto corners = torch::stack({map[b][0][0], map[b][0][7], map[b][7][0], map[b][7][7]});

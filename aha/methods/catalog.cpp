@@ -1,6 +1,7 @@
 #include "aha/methods/catalog.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <set>
@@ -130,6 +131,10 @@ std::vector<MethodRecord>& all_methods() {
           legrad_method(),
           tis_method(),
           vit_cx_method(),
+          raw_attention_method(),
+          transformer_attribution_method(),
+          trans_att_method(),
+          bi_att_method(),
       }},
       {MethodKind::kTransformerOrConvNet, {
           gradcam_method(),
@@ -290,8 +295,9 @@ std::vector<Attribution> Method::attribute_shared(std::span<Method* const> other
 
 std::string text_from_passes(const Passes& p) {
   if (p.forwards == 0 && p.backwards == 0) return "0";
+  const double backwards = std::round(100 * p.backwards) / 100;  // parts of a pass end after two digits
   return p.backwards == 0 ? fmt::format("{:g} F", p.forwards)
-                          : fmt::format("{:g} F + {:g} B", p.forwards, p.backwards);
+                          : fmt::format("{:g} F + {:g} B", p.forwards, backwards);
 }
 
 bool fits_any(const MethodContext&) {
@@ -299,6 +305,9 @@ bool fits_any(const MethodContext&) {
 }
 bool has_attention(const MethodContext& context) {
   return !attention_taps(context.target).empty();
+}
+bool is_vision_transformer(const MethodContext& context) {
+  return context.target.prefix_tokens() > 0;
 }
 bool has_feature_maps(const MethodContext& context) {
   return !feature_tap(context.target).empty();

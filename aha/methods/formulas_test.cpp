@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "aha/attribution/attention_maps.h"
+#include "aha/attribution/class_row.h"
 #include "aha/attribution/target_gradient.h"
 #include "aha/base/error.h"
 #include "aha/methods/cam_maps.h"
@@ -91,46 +92,108 @@ TEST(GradCam, NothingPositiveGivesZerosNotNan) {
 
 // 3 layers, 2 heads, 5 tokens of which 4 are patches.
 struct AttentionExample {
-  std::vector<Tensor> attention, gradients;
+  std::vector<Tensor> attention, gradients;  // (2, 5, 5) each
   AttentionExample() {
     for (int l = 0; l < 3; ++l) {
-      auto z = torch::empty({1, 2, 5, 5}, torch::kFloat64), g = torch::empty_like(z);
+      auto z = torch::empty({2, 5, 5}, torch::kFloat64), g = torch::empty_like(z);
       for (int k = 0; k < 2; ++k)
         for (int i = 0; i < 5; ++i)
           for (int j = 0; j < 5; ++j) {
-            z[0][k][i][j] = ((i + 1) * (j + 2) * (k + 1) * (l + 1) % 7) / 2.0;
-            g[0][k][i][j] = ((3 * i + 5 * j + 7 * k + 11 * l) % 9 - 4) / 10.0;
+            z[k][i][j] = ((i + 1) * (j + 2) * (k + 1) * (l + 1) % 7) / 2.0;
+            g[k][i][j] = ((3 * i + 5 * j + 7 * k + 11 * l) % 9 - 4) / 10.0;
           }
       attention.push_back(torch::softmax(z, -1));
       gradients.push_back(g);
     }
   }
+  // The patches of the class token's row, from the last block down to the first.
+  Tensor followed(int first, const RowStep& step) const {
+    return follow_class_row(1, step,
+                            [&](const AttentionVisitor& visitor) {
+                              for (int l = 3; l-- > first;) visitor(0, l, attention[l], gradients[l]);
+                            })[0]
+        .slice(0, 1);
+  }
 };
 
 TEST(AttentionMaps, ReproduceTheWorkedExample) {
   const AttentionExample e;
-  expect_values(e.attention[0][0][0][0], {0.058012, 0.095646, 0.157694, 0.259993, 0.428656});
-  expect_values(rollout_patches(e.attention, 0, 1), {0.218824, 0.122387, 0.181310, 0.185886});
-  expect_values(rollout_patches(e.attention, 1, 1), {0.197894, 0.104254, 0.150392, 0.119244});
-  expect_values(attention_cam_patches(e.attention[2], e.gradients[2], 1, false),
-                {0.026650, 0.005951, 0.013512, 0.016784});
-  expect_values(attention_cam_patches(e.attention[2], e.gradients[2], 1, true), {0.016412, 0, 0.005301, 0});
-  expect_values(attention_gradient_patches(e.gradients[2], 1), {0.15, 0.05, 0.2, 0.1});
-  expect_values(chefer_patches(e.attention, e.gradients, 1), {0.122312, 0.009029, 0.118656, 0.019423});
-  const auto last_two = legrad_patches(e.gradients[1], 1) + legrad_patches(e.gradients[2], 1);
-  expect_values(legrad_patches(e.gradients[0], 1) + last_two, {0.38, 0.33, 0.35, 0.30});
+  expect_values(e.attention[0][0][0], {0.058012, 0.095646, 0.157694, 0.259993, 0.428656});
+  expect_values(e.gradients[0][0][0], {-0.4, 0.1, -0.3, 0.2, -0.2});
+  expect_values(mean_attention(e.attention[2])[0].slice(0, 1), {0.160869, 0.217208, 0.066548, 0.112927});
+  const auto rollout = [](const Tensor& r, int, const Tensor& a, const Tensor&) {
+    return row_times(r, with_skip(mean_attention(a)));
+  };
+  expect_values(e.followed(0, rollout), {0.218824, 0.122387, 0.181310, 0.185886});
+  expect_values(e.followed(1, rollout), {0.197894, 0.104254, 0.150392, 0.119244});
+  const auto cam = attention_cam(e.attention[2], e.gradients[2], 1, false);
+  expect_values(cam, {0.026650, 0.005951, 0.013512, 0.016784});
+  expect_values(min_max(grid_from_patches(cam.unsqueeze(0))), {1, 0, 0.365253, 0.523357});
+  expect_values(attention_cam(e.attention[2], e.gradients[2], 1, true), {0.016412, 0, 0.005301, 0});
+  expect_values(e.followed(0,
+                           [](const Tensor& r, int, const Tensor& a, const Tensor& g) {
+                             return r + row_times(r, attention_times_gradient(a, g, HeadRule::kMeanFirst));
+                           }),
+                {0.122312, 0.009029, 0.118656, 0.019423});
+  // Transformer Attribution with the attention as its own relevance.
+  expect_values(e.followed(0,
+                           [](const Tensor& r, int, const Tensor& a, const Tensor& g) {
+                             return row_times(
+                                 r, with_skip(attention_times_gradient(a, g, HeadRule::kReluFirst)));
+                           }),
+                {0.097597, 0.018636, 0.093929, 0.016656});
+  const auto share = [&](int l) { return legrad_share(e.gradients[l]).slice(0, 1).unsqueeze(0); };
+  const auto last_two = share(1) + share(2), all = share(0) + last_two;
+  expect_values(all, {0.38, 0.33, 0.35, 0.30});
+  expect_values(min_max(grid_from_patches(all)), {1, 0.375, 0.625, 0});
   expect_values(min_max(grid_from_patches(last_two)), {0.75, 0, 1, 0.25});
 }
 
-TEST(PathIntegral, ReproducesTheWorkedExample) {
-  const auto gradient = [](const Tensor& x) {
-    const auto a = x[0], b = x[1];
-    return torch::stack({2 * a + 2 * b + 3 * a * a, 2 * a});
+TEST(AttentionMaps, TransitionAndImportanceReproduceTheWorkedExample) {
+  const AttentionExample e;
+  const auto weights = integrated_row(e.gradients[2].select(1, 0)).slice(0, 1);
+  expect_values(weights, {0.15, 0.05, 0.2, 0.1});
+  const auto states = [&](bool last_twice) {
+    return e.followed(0, [&](const Tensor& r, int l, const Tensor& a, const Tensor&) {
+      return transition_step(r, a, l == 2, last_twice);
+    });
   };
-  const auto x = doubles({1, 2}, {2}), zero = torch::zeros_like(x);
-  expect_values(integrated_gradient(x, zero, path_places(20, true), gradient), {4.026316, 2});
-  expect_values(integrated_gradient(x, zero, path_places(50, true), gradient), {4.010204, 2});
-  expect_values(integrated_gradient(x, zero, path_places(20, false), gradient), {3.999375, 2});
+  expect_values(states(false), {0.878285, 0.680966, 0.716873, 0.740951});
+  expect_values(states(false) * weights, {0.131743, 0.034048, 0.143375, 0.074095});
+  expect_values(states(true), {1.772124, 1.371101, 1.515571, 1.513324});
+  expect_values(states(true) * weights, {0.265819, 0.068555, 0.303114, 0.151332});
+  expect_values(head_importance(e.attention[0], e.gradients[0]), {0.588785, 0.411215});
+  const auto perception = [](const Tensor& r, int, const Tensor& a, const Tensor& g) {
+    return r + row_times(r, attention_by_importance(a, g));
+  };
+  expect_values(e.followed(0, perception), {1.650035, 1.039230, 1.535600, 1.482785});
+  expect_values(e.followed(0, perception) * weights, {0.247505, 0.051961, 0.307120, 0.148279});
+  expect_values(e.followed(1, perception) * weights, {0.110804, 0.022489, 0.133197, 0.045574});
+}
+
+TEST(PathIntegral, ReproducesTheWorkedExample) {
+  const auto gradient = [](const Tensor& x, const Tensor&) {
+    const auto a = x.select(1, 0), b = x.select(1, 1);
+    return torch::stack({2 * a + 2 * b + 3 * a * a, 2 * a}, 1);
+  };
+  const auto x = doubles({1, 2}, {1, 2}), zero = torch::zeros_like(x);
+  const auto by = [&](int count, const char* rule) {
+    return integrated_gradient(x, zero, path_points(count, rule), gradient);
+  };
+  expect_values(by(20, "inclusive"), {4.026316, 2});
+  expect_values(by(50, "inclusive"), {4.010204, 2});
+  expect_values(by(20, "midpoint"), {3.999375, 2});
+  for (const int count : {2, 3, 20, 50}) expect_values(by(count, "gauss-legendre"), {4, 2}, 1e-12);
+}
+
+TEST(PathIntegral, GivesEachImageOfABatchItsOwnPath) {
+  const auto gradient = [](const Tensor& x, const Tensor& images) {
+    return x * (images + 1).unsqueeze(1).to(x.dtype());  // y = (image + 1) |x|^2 / 2
+  };
+  const auto x = torch::arange(1, 11, torch::kFloat64).view({5, 2});
+  const auto found = integrated_gradient(x, torch::zeros({1, 2}, torch::kFloat64), path_points(7, "midpoint"),
+                                         gradient);  // 35 points: several chunks
+  EXPECT_TRUE(torch::allclose(found, x * x / 2 * torch::arange(1, 6, torch::kFloat64).view({5, 1})));
 }
 
 TEST(BlurredMaps, KeepAConstantAndSpreadAPoint) {
@@ -186,6 +249,9 @@ TEST_F(GoldenVit, MethodsGiveTheKnownPatchValues) {
   expect_patches("ig:space=attention", {0.039205, 0.162512, 0.158545, 0.125979});
   expect_patches("rollout", {0.016526, 0.045234, 0.116359, 0.338406});
   expect_patches("chefer", {0.007198, 0.036255, 0.094592, 0.282493});
+  expect_patches("trans-att", {0.013511, 0.047368, 0.090213, 0.143550});
+  expect_patches("trans-att:variant=official", {0.002592, 0.029404, 0.068767, 0.048543});
+  expect_patches("bi-att:start=1", {0.003512, 0.031399, 0.067739, 0.173792});
 }
 
 TEST_F(GoldenVit, ScaledMethodsGiveTheKnownPatchValuesUpToTheirScale) {
@@ -197,8 +263,53 @@ TEST_F(GoldenVit, ScaledMethodsGiveTheKnownPatchValuesUpToTheirScale) {
     expect_patches(spec, {scaled.data_ptr<double>(), scaled.data_ptr<double>() + 4}, tolerance);
   };
   expect_scaled("gradcam:form=pooled", {0.014188, 0.029473, 0.047711, 0.041388});
-  expect_scaled("legrad:layers=0", {0.067819, 0.111915, 0.188516, 0.186821});
-  expect_scaled("legrad:pool=mean", {0.085085, 0.171958, 0.256588, 0.247017});
+  expect_scaled("gradcam", {0.007148, 0.036254, 0.074759, 0.051345});
+  expect_scaled("legrad:layers=0:pool=cls", {0.067819, 0.111915, 0.188516, 0.186821});
+  expect_scaled("legrad", {0.085085, 0.171958, 0.256588, 0.247017});
+}
+
+// From the taps, block by block with whole matrices.
+TEST_F(GoldenVit, TokenSizesAndHeadRulesAreTheirFormulas) {
+  const auto tapped = tapped_values(target, pixels,
+                                    {"block.0.attention", "block.0.value_out", "embed", "block.1.attention",
+                                     "block.1.value_out", "block.0"});
+  auto perception = torch::eye(5);
+  for (int l : {0, 1}) {
+    const auto size = tapped[3 * l + 1][0].norm(2, 1) / tapped[3 * l + 2][0].norm(2, 1);
+    perception = perception + tapped[3 * l][0].mean(0).matmul(torch::diag(size)).matmul(perception);
+  }
+  const auto corners = [](const Tensor& m) { return torch::stack({m[0][0], m[0][3], m[3][0], m[3][3]}); };
+  const auto feedback = corners(map("ig:space=attention"));
+  EXPECT_TRUE(torch::allclose(corners(map("bi-att:variant=tokens:start=1")),
+                              perception[0].slice(0, 1).abs() * feedback, 1e-5, 1e-7));
+  // Values behind the projection are what a token gives that attends to itself alone.
+  const auto vit = checks::golden_vit();
+  const auto qkv = tapped_values(target, pixels, {"block.0.norm1"})[0].matmul(
+                       vit->named_parameters()["blocks.0.attn.qkv.weight"].t()) +
+                   vit->named_parameters()["blocks.0.attn.qkv.bias"];
+  EXPECT_TRUE(torch::allclose(
+      tapped[1], qkv.slice(2, 16).matmul(vit->named_parameters()["blocks.0.attn.proj.weight"].t()), 1e-5,
+      1e-6));
+
+  const auto gradients = tapped_gradients(target, pixels, classes, attention_taps(target));
+  auto relevance = torch::eye(5);
+  for (int l : {0, 1})
+    relevance =
+        relevance + (gradients.values[l][0] * gradients.gradients[l][0]).relu().mean(0).matmul(relevance);
+  EXPECT_TRUE(torch::allclose(corners(map("chefer:relu=heads")), relevance[0].slice(0, 1), 1e-5, 1e-7));
+}
+
+TEST_F(GoldenVit, APathMayBeginElsewhere) {
+  // The baseline's own color as the image: every point of the path is the image.
+  const auto flat = baseline_color(target, "mean", pixels).expand({1, 3, 4, 4}).contiguous();
+  const auto one = integrated_attention_rows(target, flat, classes, baseline_color(target, "mean", pixels),
+                                             path_points(1, "inclusive"), context);
+  const auto many = integrated_attention_rows(target, flat, classes, baseline_color(target, "mean", pixels),
+                                              path_points(5, "gauss-legendre"), context);
+  EXPECT_TRUE(torch::allclose(one, many, 1e-5, 1e-7));
+  EXPECT_FALSE(torch::allclose(map("ig:space=attention:baseline=mean"), map("ig:space=attention")));
+  EXPECT_TRUE(torch::equal(map("ig:space=attention:baseline=black"), map("ig:space=attention")))
+      << "its normalization subtracts nothing";
 }
 
 TEST_F(GoldenVit, GradCamFromImageToAreas) {

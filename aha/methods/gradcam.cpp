@@ -6,6 +6,7 @@
 // the last attention times its gradient, patch by patch. form=pooled: the same with the gradient averaged
 // over the patches of a head first, which is nearer to the original idea.
 #include "aha/attribution/attention_maps.h"
+#include "aha/attribution/class_row.h"
 #include "aha/attribution/target_gradient.h"
 #include "aha/base/error.h"
 #include "aha/methods/cam_maps.h"
@@ -33,32 +34,32 @@ class GradCam : public Method {
           "method gradcam:form={} needs attention, which {} ({}) does not offer; gradcam:form=features fits "
           "it",
           form_, target_->info().name, target_->info().architecture);
-    if (form_ != "features") {
-      tap_ = attention_taps(*target_).back();
-    } else if (transformer) {
-      const std::string attention = attention_taps(*target_).back();
-      tap_ = attention.substr(0, attention.rfind('.')) + ".norm1";
-    } else {
-      tap_ = feature_tap(*target_);
-    }
+    blocks_ = blocks_with_attention(*target_);
+    tap_ = fmt::format("block.{}.norm1", blocks_ - 1);
   }
 
   Attribution attribute(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
                         const Context&) override {
-    if (tap_ == feature_tap(*target_))  // a ConvNet
-      return {feature_cam(*target_, pixels, classes, gradcam_raw), Passes{1, 0}};
-    return {maps(pixels, classes), Passes{1, 1}};
+    if (form_ != "features") return {attention_maps(pixels, classes), Passes{1, 1.0 / blocks_}};
+    if (blocks_ == 0) return {feature_cam(*target_, pixels, classes, gradcam_raw), Passes{1, 0}};
+    return {token_maps(pixels, classes), Passes{1, 1.0 / blocks_}};  // only the last block backward
   }
 
  private:
-  Tensor maps(const Tensor& pixels, const Tensor& classes) {
+  Tensor attention_maps(const Tensor& pixels, const Tensor& classes) {
+    const auto patches =
+        follow_class_row(*target_, pixels, classes, {AttentionVisit::Gradient::kLogit, blocks_ - 1},
+                         [&](const Tensor&, int, const Tensor& a, const Tensor& g) {
+                           return attention_cam(a, g, target_->prefix_tokens(), form_ == "pooled");
+                         });  // (B, n)
+    return upsampled(min_max(grid_from_patches(patches)), pixels.size(2), pixels.size(3));
+  }
+
+  Tensor token_maps(const Tensor& pixels, const Tensor& classes) {
     const auto H = pixels.size(2), W = pixels.size(3);
     const auto prefix = target_->prefix_tokens();
     const auto tapped = tapped_gradients(*target_, pixels, classes, {tap_});
     const auto &a = tapped.values[0], &q = tapped.gradients[0];
-    if (form_ != "features")
-      return upsampled(min_max(grid_from_patches(attention_cam_patches(a, q, prefix, form_ == "pooled"))), H,
-                       W);
     return cam_finished(gradcam_raw(maps_from_tokens(a, prefix), maps_from_tokens(q, prefix)), H, W);
   }
 
@@ -70,7 +71,8 @@ class GradCam : public Method {
   }
 
   Classifier* target_ = nullptr;
-  std::string form_ = "auto", tap_;
+  std::string form_ = "auto", tap_;  // of the tokens
+  int blocks_ = 0;                   // of a transformer; 0 = a ConvNet
 };
 
 }  // namespace
@@ -81,7 +83,9 @@ MethodRecord gradcam_method() {
           "Selvaraju et al. 2017, arXiv:1610.02391",
           "attention or feature maps",
           has_attention_or_feature_maps,
-          [] { return std::unique_ptr<Method>(new GradCam); }};
+          [] { return std::unique_ptr<Method>(new GradCam); },
+          "The paper's ViT tables most probably used form=attention, the MDA code's; a few of its maps there "
+          "are constant and rank nothing. form=pooled is Chefer's, form=features pytorch-grad-cam's."};
 }
 
 }  // namespace aha

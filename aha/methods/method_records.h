@@ -7,6 +7,7 @@ namespace aha {
 
 MethodRecord ablationcam_method();
 MethodRecord aha_method();
+MethodRecord bi_att_method();
 MethodRecord blurred_random_method();
 MethodRecord center_method();
 MethodRecord chefer_method();
@@ -23,17 +24,21 @@ MethodRecord mda_method();
 MethodRecord occlusion_method();
 MethodRecord optimized_method();
 MethodRecord random_method();
+MethodRecord raw_attention_method();
 MethodRecord rise_method();
 MethodRecord rollout_method();
 MethodRecord scorecam_method();
 MethodRecord smoothgrad_method();
 MethodRecord sobel_method();
 MethodRecord tis_method();
+MethodRecord trans_att_method();
+MethodRecord transformer_attribution_method();
 MethodRecord vit_cx_method();
 
 // What a record's `fits` may ask.
 bool fits_any(const MethodContext& context);
 bool has_attention(const MethodContext& context);
+bool is_vision_transformer(const MethodContext& context);
 bool has_feature_maps(const MethodContext& context);
 bool has_attention_or_feature_maps(const MethodContext& context);
 

@@ -46,6 +46,7 @@ std::string cheap(const std::string& name) {
   if (name == "ig") return "ig:steps=4";
   if (name == "optimized") return "optimized:steps=2:S=2";
   if (name == "greedy") return "greedy:grid=3:window=3";
+  if (name == "trans-att" || name == "bi-att") return name + ":steps=3";
   return name;
 }
 
@@ -139,11 +140,40 @@ TEST(Catalog, MethodsThatReadTheClassGiveEachClassItsOwnMap) {
   const Asked asked = three_images(16);
   Asked other = asked;
   other.classes = torch::tensor({4, 4, 4}, torch::kInt64);
-  for (const std::string name : {"gradient", "smoothgrad", "ig", "gradcam", "chefer", "legrad", "rise", "tis",
-                                 "occlusion", "vit-cx", "mda", "optimized", "greedy"}) {
+  for (const std::string name : {"gradient", "smoothgrad", "ig", "ig:space=attention", "gradcam", "chefer",
+                                 "legrad", "rise", "tis", "occlusion", "vit-cx", "mda", "optimized", "greedy",
+                                 "trans-att", "bi-att", "bi-att:variant=tokens", "transformer-attribution"}) {
     const auto method = make_method(cheap(name), {target});
     EXPECT_FALSE(torch::allclose(maps_of(*method, asked), maps_of(*method, other))) << name;
   }
+}
+
+// The forms that the catalog's defaults leave out.
+TEST(Catalog, OtherFormsSayTheirPassesAndDoNotDependOnTheBatch) {
+  Counted<VitClassifier> target(checks::tiny_vit(), checks::plain_info("tiny_vit", 16));
+  const Asked asked = three_images(16);
+  for (const std::string spec :
+       {"ig:space=attention:steps=5", "ig:space=attention:steps=3:rule=gauss-legendre:baseline=black",
+        "trans-att:variant=official:start=1:steps=3", "bi-att:variant=tokens:start=1:steps=3",
+        "bi-att:variant=heads:start=3:steps=3", "chefer:relu=heads", "legrad:pool=cls:layers=0",
+        "rollout:start=2", "gradcam:form=pooled", "transformer-attribution:start=1:rows=plain"}) {
+    SCOPED_TRACE(spec);
+    const auto method = make_method(spec, {target});
+    target.evaluations = 0;
+    const auto made = method->attribute(asked.pixels, asked.classes, asked.streams, Context());
+    EXPECT_EQ(target.evaluations, static_cast<int64_t>(3 * made.made[0].passes.forwards));
+    for (int64_t b = 0; b < 3; ++b) {
+      const Asked one{asked.pixels.slice(0, b, b + 1), asked.classes.slice(0, b, b + 1), {asked.streams[b]}};
+      EXPECT_TRUE(torch::equal(maps_of(*method, one)[0], made.maps[b]));
+    }
+  }
+}
+
+TEST(Catalog, AStartBeyondTheBlocksIsRefused) {
+  VitClassifier target(checks::tiny_vit(), checks::plain_info("tiny_vit", 16));
+  for (const std::string spec :
+       {"rollout:start=3", "trans-att:start=3", "bi-att:start=4", "transformer-attribution:start=3"})
+    EXPECT_THAT(checks::message_of([&] { make_method(spec, {target}); }), HasSubstr("expected start in"));
 }
 
 TEST(Catalog, LinearTargetsAreExplainedExactly) {

@@ -15,7 +15,8 @@ Tensor grid_from_patches(const Tensor& values) {
 }
 
 Tensor upsampled(const Tensor& grid, int64_t height, int64_t width) {
-  return at::upsample_bilinear2d(grid.unsqueeze(1), {height, width}, false).squeeze(1);
+  // Other strides, as a slice of a batch has them, take another loop whose last bits differ.
+  return at::upsample_bilinear2d(grid.contiguous().unsqueeze(1), {height, width}, false).squeeze(1);
 }
 
 Tensor min_max(const Tensor& maps) {

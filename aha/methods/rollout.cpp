@@ -1,6 +1,7 @@
-// rollout: attention multiplied through the blocks, half of each block being its skip connection. It does not
-// depend on the class.
+// rollout: attention multiplied through the blocks, half of each block being its skip connection: row 0 of
+// B_{L-1} ... B_start, B_l = rownorm(mean_heads A_l + I). It does not depend on the class.
 #include "aha/attribution/attention_maps.h"
+#include "aha/attribution/class_row.h"
 #include "aha/attribution/target_gradient.h"
 #include "aha/base/error.h"
 #include "aha/methods/method_records.h"
@@ -12,27 +13,30 @@ namespace {
 class Rollout : public Method {
  public:
   Fields fields() override {
-    return Fields().add("first", first_, "first block that counts, from 0").range(0, 1000);
+    return Fields().add("start", start_, "first block that counts, from 0").range(0, 1000);
   }
 
   void prepare(const MethodContext& context) override {
     target_ = &context.target;
-    taps_ = attention_taps(*target_);
-    if (first_ >= static_cast<int>(taps_.size()))
-      throw input_error("method rollout: expected first in 0..{}, found {}", taps_.size() - 1, first_);
+    const int blocks = blocks_with_attention(*target_);
+    if (start_ >= blocks)
+      throw input_error("method rollout: expected start in 0..{}, found {}", blocks - 1, start_);
   }
 
-  Attribution attribute(const Tensor& pixels, const Tensor&, std::span<const uint64_t>,
+  Attribution attribute(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
                         const Context&) override {
-    const auto patches =
-        rollout_patches(tapped_values(*target_, pixels, taps_), first_, target_->prefix_tokens());
-    return {upsampled(grid_from_patches(patches), pixels.size(2), pixels.size(3)), Passes{1, 0}};
+    const auto rows = follow_class_row(*target_, pixels, classes, {AttentionVisit::Gradient::kNone, start_},
+                                       [](const Tensor& row, int, const Tensor& a, const Tensor&) {
+                                         return row_times(row, with_skip(mean_attention(a)));
+                                       });
+    return {
+        upsampled(grid_from_patches(rows.slice(1, target_->prefix_tokens())), pixels.size(2), pixels.size(3)),
+        Passes{1, 0}};
   }
 
  private:
   Classifier* target_ = nullptr;
-  std::vector<std::string> taps_;
-  int first_ = 0;
+  int start_ = 0;
 };
 
 }  // namespace
@@ -44,7 +48,7 @@ MethodRecord rollout_method() {
           "attention",
           has_attention,
           [] { return std::unique_ptr<Method>(new Rollout); },
-          "",
+          "Not in the paper's tables. Public segmentation scripts have start=1.",
           false};
 }
 

@@ -91,6 +91,11 @@ void Classifier::visit_attention(const Tensor& pixels, const Tensor& classes, co
   }
 }
 
+void Classifier::visit_attention_relevance(const Tensor&, const Tensor&, int, const AttentionVisitor&) {
+  throw input_error("{}: expected a vision transformer, whose attention has a relevance, found {}",
+                    info_.name, info_.architecture);
+}
+
 Tensor Classifier::patch_subset_logits(const Tensor&, const Tensor&) {
   throw input_error("{}: expected a vision transformer, whose patches can be left out, found {}", info_.name,
                     info_.architecture);

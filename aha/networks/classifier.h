@@ -133,6 +133,12 @@ class Classifier {
   virtual void visit_attention(const Tensor& pixels, const Tensor& classes, const AttentionVisit& visit,
                                const AttentionVisitor& visitor);
 
+  // The same with the logit's gradient, and in the place of the attention its relevance for the logit
+  // (nn/block_relevance.h). On libtorch. Cost: one forward and one backward pass, and about five forward
+  // passes for the relevance.
+  virtual void visit_attention_relevance(const Tensor& pixels, const Tensor& classes, int first_block,
+                                         const AttentionVisitor& visitor);
+
   // Logits of the network that gets the prefix and these patches alone: patches (B, S, n) int64, row-major
   // indices, S subsets of n patches per image -> (B, S, C). Without gradient.
   virtual Tensor patch_subset_logits(const Tensor& pixels, const Tensor& patches);

@@ -17,6 +17,10 @@ Tensor Network::read_out(const Tensor&) {
   throw input_error("expected a vision transformer, whose tokens can be read out, found a {}", family());
 }
 
+void Network::visit_attention_relevance(const Tensor&, int64_t, int, const BlockVisitor&) {
+  throw input_error("expected a vision transformer, whose attention has a relevance, found a {}", family());
+}
+
 void Network::load_weights(TensorTable table) {
   load_state(module(), table,
              fmt::format("{} of {}", family(), table.source.empty() ? "memory" : table.source));

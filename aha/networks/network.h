@@ -71,6 +71,9 @@ class Network {
   virtual int prefix_tokens() const { return 0; }
   virtual Tensor patch_subset_logits(const Tensor& x, const Tensor& patches);
   virtual Tensor read_out(const Tensor& tokens);
+  using BlockVisitor = std::function<void(int block, const Tensor& relevance, const Tensor& gradient)>;
+  virtual void visit_attention_relevance(const Tensor& x, int64_t wanted, int first_block,
+                                         const BlockVisitor& visitor);  // of one image
   // Of ConvNets that offer the tap "features".
   virtual Tensor logits_from_features(const Tensor& features);
 

@@ -1,5 +1,7 @@
 #include "aha/networks/network_classifier.h"
 
+#include "aha/tensor/one_thread_each.h"
+
 namespace aha {
 
 NetworkClassifier::NetworkClassifier(std::shared_ptr<Network> network, ClassifierInfo info,
@@ -49,6 +51,17 @@ void NetworkClassifier::visit_attention(const Tensor& pixels, const Tensor& clas
                                         const AttentionVisit& visit, const AttentionVisitor& visitor) {
   if (on_engine(pixels) && engine_->visit_attention(pixels, classes, visit, visitor)) return;
   Classifier::visit_attention(pixels, classes, visit, visitor);
+}
+
+void NetworkClassifier::visit_attention_relevance(const Tensor& pixels, const Tensor& classes,
+                                                  int first_block, const AttentionVisitor& visitor) {
+  const Tensor x = normalized(pixels, info_.input);
+  one_thread_each(pixels.size(0), [&](int64_t b) {
+    network_->visit_attention_relevance(x.narrow(0, b, 1), classes[b].item<int64_t>(), first_block,
+                                        [&](int block, const Tensor& relevance, const Tensor& gradient) {
+                                          visitor(b, block, relevance, gradient);
+                                        });
+  });
 }
 
 Tensor NetworkClassifier::patch_subset_logits(const Tensor& pixels, const Tensor& patches) {

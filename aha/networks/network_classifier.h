@@ -30,6 +30,8 @@ class NetworkClassifier : public Classifier {
   Tensor patch_subset_logits(const Tensor& pixels, const Tensor& patches) override;
   void visit_attention(const Tensor& pixels, const Tensor& classes, const AttentionVisit& visit,
                        const AttentionVisitor& visitor) override;
+  void visit_attention_relevance(const Tensor& pixels, const Tensor& classes, int first_block,
+                                 const AttentionVisitor& visitor) override;
   Tensor read_out(const Tensor& tokens) override { return network_->read_out(tokens); }
   Tensor logits_from_features(const Tensor& features) override {
     return network_->logits_from_features(features);

@@ -6,6 +6,7 @@
 #include "aha/base/error.h"
 #include "aha/networks/engine_answers.h"
 #include "aha/networks/vit_engine.h"
+#include "aha/nn/block_relevance.h"
 #include "aha/nn/module_state.h"
 
 namespace aha {
@@ -181,7 +182,9 @@ Tensor VitImpl::embed(const Tensor& x, Taps* taps) {
   }
   if (config.registers > 0) parts.push_back(reg_token.expand({B, -1, -1}));
   parts.push_back(patches);
-  return torch::cat(parts, 1);  // (B, T, D)
+  const auto tokens = torch::cat(parts, 1);  // (B, T, D)
+  if (taps) taps->offer("embed", tokens);
+  return tokens;
 }
 
 Tensor VitImpl::run_blocks(Tensor tokens, const RopeTable* rope, Taps* taps, int64_t first_tokens) {
@@ -241,9 +244,9 @@ std::vector<Tensor> VitImpl::intermediate(const Tensor& x, const std::vector<int
 }
 
 std::vector<std::string> VitImpl::tap_names() const {
-  std::vector<std::string> names = {"patch_embed"};
+  std::vector<std::string> names = {"patch_embed", "embed"};
   for (int i = 0; i < config.depth; ++i)
-    for (const char* part : {".norm1", ".attention", ".attention_out", "", ".normalized"})
+    for (const char* part : {".norm1", ".value_out", ".attention", ".attention_out", "", ".normalized"})
       names.push_back(fmt::format("block.{}{}", i, part));
   names.push_back("norm");
   return names;
@@ -361,6 +364,47 @@ Tensor VitImpl::patch_subset_logits(const Tensor& x, const Tensor& patches) {
     logits.push_back(torch::cat(rows));
   }
   return torch::stack(logits);
+}
+
+void VitImpl::visit_attention_relevance(const Tensor& x, int64_t wanted, int first_block,
+                                        const BlockVisitor& visitor) {
+  const torch::AutoGradMode with_grad(true);
+  const auto table = rope_for(x);
+  const RopeTable* angles = table ? &*table : nullptr;
+  auto stream = embed(x.detach());  // (1, T, D)
+  std::vector<Tensor> inputs, attention;
+  for (int i = 0; i < config.depth; ++i) {
+    if (i == first_block) stream = stream.detach().requires_grad_(true);
+    const auto name = fmt::format("block.{}", i);
+    Taps taps({name + ".attention"});
+    inputs.push_back(stream.detach());
+    stream = blocks[i]->as<TransformerBlock>()->forward(stream, angles, &taps, name);
+    if (i >= first_block) attention.push_back(taps.at(name + ".attention"));
+  }
+  const auto normed = norm(stream);
+  const auto gradients = torch::autograd::grad({classify(normed)[0][wanted]}, attention);
+
+  const torch::NoGradGuard no_grad;
+  // The logit has relevance 1: all of it is the class token's, or two heads share it.
+  const auto of_head = [&](Linear& linear, int64_t token, const Tensor& share) {
+    return linear_relevance(linear->weight.narrow(0, wanted, 1), normed.narrow(1, token, 1), share);
+  };
+  auto relevance = torch::zeros_like(normed);  // (1, T, D)
+  Tensor of_class = torch::ones({1, 1, 1}, normed.options());
+  if (config.distilled) {
+    const auto logit = [&](Linear& linear, int64_t token) {
+      return linear(normed.select(1, token)).narrow(1, wanted, 1).unsqueeze(1);
+    };
+    const auto [first, second] = sum_relevance(logit(head, 0), logit(head_dist, 1), of_class);
+    relevance.narrow(1, 1, 1).copy_(of_head(head_dist, 1, second));
+    of_class = first;
+  }
+  relevance.narrow(1, 0, 1).copy_(of_head(head, 0, of_class));
+  for (int i = config.depth; i-- > first_block;) {
+    auto found = block_relevance(*blocks[i]->as<TransformerBlock>(), inputs[i], relevance, angles);
+    visitor(i, found.attention[0], gradients[i - first_block][0]);
+    relevance = found.tokens;
+  }
 }
 
 void VitImpl::initialize_from(uint64_t seed, const std::string& start) {

@@ -72,7 +72,10 @@ struct VitImpl : torch::nn::Cloneable<VitImpl>, Network {
   Tensor read_out(const Tensor& tokens) override { return classify(norm(tokens)); }
 
   int prefix_tokens() const override { return 1 + (config.distilled ? 1 : 0) + config.registers; }
-  // "patch_embed", "block.N" and what is inside, "block.N.normalized" (with the final norm applied), "norm".
+  void visit_attention_relevance(const Tensor& x, int64_t wanted, int first_block,
+                                 const BlockVisitor& visitor) override;
+  // "patch_embed", "embed" (all tokens, with positions), "block.N" and what is inside, "block.N.normalized"
+  // (with the final norm applied), "norm".
   std::vector<std::string> tap_names() const override;
   std::vector<std::string> default_levels() const override;
   Tensor head_weights() const override { return config.classes > 0 ? head->weight : Tensor(); }

@@ -45,20 +45,25 @@ void AttentionImpl::reset() {
   proj = register_module("proj", Linear(LinearOptions{options.width, options.width}));
 }
 
+std::vector<Tensor> AttentionImpl::heads_of(const Tensor& x, const RopeTable* rope) {
+  const auto B = x.size(0), T = x.size(1), d = options.width / options.heads;
+  auto thirds = qkv(x).view({B, T, 3, options.heads, d}).permute({2, 0, 3, 1, 4}).unbind(0);
+  if (rope)
+    for (int i : {0, 1}) thirds[i] = rotated(thirds[i], *rope);
+  return thirds;
+}
+
 Tensor AttentionImpl::forward(const Tensor& x, const RopeTable* rope, Taps* taps, const std::string& name) {
-  const auto B = x.size(0), T = x.size(1), D = options.width, d = D / options.heads;
-  const auto thirds =
-      qkv(x).view({B, T, 3, options.heads, d}).permute({2, 0, 3, 1, 4}).unbind(0);  // 3 x (B, heads, T, d)
-  auto q = thirds[0], k = thirds[1];
-  if (rope) {
-    q = rotated(q, *rope);
-    k = rotated(k, *rope);
-  }
+  const auto joined = [&](const Tensor& heads) { return heads.transpose(1, 2).reshape(x.sizes()); };
+  const auto thirds = heads_of(x, rope);
+  const auto &q = thirds[0], &k = thirds[1], &v = thirds[2];
+  if (taps && taps->wants(name + ".value_out"))
+    taps->offer(name + ".value_out", at::linear(joined(v), proj->weight));
   // Scaling Q instead of the scores saves T*T multiplications a head.
   const auto attention =
-      torch::softmax(torch::matmul(q / std::sqrt(static_cast<double>(d)), k.transpose(-2, -1)), -1);
+      torch::softmax(torch::matmul(q / std::sqrt(static_cast<double>(q.size(3))), k.transpose(-2, -1)), -1);
   if (taps) taps->offer(name + ".attention", attention);  // (B, heads, T, T)
-  auto out = proj(torch::matmul(attention, thirds[2]).transpose(1, 2).reshape({B, T, D}));
+  auto out = proj(joined(torch::matmul(attention, v)));
   if (taps) taps->offer(name + ".attention_out", out);
   return out;
 }

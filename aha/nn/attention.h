@@ -3,7 +3,8 @@
 //   [Q | K | V] = qkv(x), each third head-major
 //   A = softmax(Q K^T / sqrt(d)),  out = proj(concat_heads(A V))
 //
-// Taps: NAME.attention (B, heads, T, T) after the softmax; NAME.attention_out (B, T, D) after proj.
+// Taps: NAME.value_out (B, T, D), proj without its bias of each token's values alone; NAME.attention (B,
+// heads, T, T) after the softmax; NAME.attention_out (B, T, D) after proj.
 #pragma once
 
 #include "aha/nn/linear.h"
@@ -22,6 +23,9 @@ struct AttentionImpl : torch::nn::Cloneable<AttentionImpl> {
   // (B, T, D) -> (B, T, D). `rope` may be null, `taps` may be null.
   Tensor forward(const Tensor& x, const RopeTable* rope = nullptr, Taps* taps = nullptr,
                  const std::string& name = "");
+
+  // Q, K and V, (B, heads, T, d) each; Q and K turned by `rope`.
+  std::vector<Tensor> heads_of(const Tensor& x, const RopeTable* rope);
 
   AttentionOptions options;
   Linear qkv{nullptr}, proj{nullptr};

@@ -80,7 +80,7 @@ TrainableBlock* TransformerBlockImpl::trainable(const Tensor& x, const Taps* tap
       x.scalar_type() != torch::kFloat32 || weight.scalar_type() != torch::kFloat32)
     return nullptr;
   if (taps)
-    for (const char* inside : {".norm1", ".attention", ".attention_out"})
+    for (const char* inside : {".norm1", ".value_out", ".attention", ".attention_out"})
       if (taps->wants(name + inside)) return nullptr;
   if (!TrainableBlock::fits(fast_options())) return nullptr;
   if (!trainable_)

@@ -52,6 +52,11 @@ class Counted : public Network {
              (prefix + static_cast<double>(taps.at("patch_embed").size(1)));
     return Network::patch_subset_logits(pixels, patches);
   }
+  void visit_attention_relevance(const Tensor& pixels, const Tensor& classes, int first_block,
+                                 const AttentionVisitor& visitor) override {
+    evaluations += pixels.size(0);
+    Network::visit_attention_relevance(pixels, classes, first_block, visitor);
+  }
   std::atomic<int64_t> evaluations = 0;
   std::atomic<double> parts = 0;  // of forward passes
 };
@@ -80,7 +85,6 @@ inline ClassifierInfo golden_info() {
   ClassifierInfo info = plain_info("golden_vit", 4);
   info.input.mean = {0, 0, 0};
   info.input.std = {1, 1, 1};
-  info.mean_color = {0, 0, 0};  // the known values have paths that begin at 0 of the normalized input
   return info;
 }
 

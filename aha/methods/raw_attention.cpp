@@ -1,0 +1,45 @@
+// raw-attention: how the class token attends to the patches in the last block, mean over heads. It does not
+// depend on the class.
+#include "aha/attribution/attention_maps.h"
+#include "aha/attribution/class_row.h"
+#include "aha/attribution/target_gradient.h"
+#include "aha/methods/method_records.h"
+#include "aha/methods/patch_maps.h"
+
+namespace aha {
+namespace {
+
+class RawAttention : public Method {
+ public:
+  void prepare(const MethodContext& context) override { target_ = &context.target; }
+
+  Attribution attribute(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
+                        const Context&) override {
+    const auto rows = follow_class_row(*target_, pixels, classes,
+                                       {AttentionVisit::Gradient::kNone, blocks_with_attention(*target_) - 1},
+                                       [](const Tensor& row, int, const Tensor& a, const Tensor&) {
+                                         return row_times(row, mean_attention(a));
+                                       });
+    return {
+        upsampled(grid_from_patches(rows.slice(1, target_->prefix_tokens())), pixels.size(2), pixels.size(3)),
+        Passes{1, 0}};
+  }
+
+ private:
+  Classifier* target_ = nullptr;
+};
+
+}  // namespace
+
+MethodRecord raw_attention_method() {
+  return {"raw-attention",
+          "the class token's attention in the last block",
+          "Vaswani et al. 2017, arXiv:1706.03762",
+          "attention",
+          has_attention,
+          [] { return std::unique_ptr<Method>(new RawAttention); },
+          "Not in the paper's tables; a floor for the methods that do more with attention.",
+          false};
+}
+
+}  // namespace aha
