@@ -302,10 +302,8 @@ NetworkFamily resnet_family() {
   // --input-size and, for another resize, a card.
   family.recipes = {{"resnet", "", 0, ResizeRule::kShortSide, 256, Filter::kBilinear, true, false}};
   family.dialects = {{"torchvision",
-                      "torchvision",
                       "resnet",
                       {"conv1.weight", "bn1.running_mean", "layer1.0.conv1.weight"},
-                      {},
                       resnet_rules()}};
   family.config_from_weights = [](const CanonicalWeights& weights, const nlohmann::json& known) {
     auto found = resnet_config_from_weights(weights);

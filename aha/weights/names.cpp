@@ -128,17 +128,10 @@ void add_missing_class_row(TensorTable& table) {
   found->second = view_from_bytes(old.dtype, {1, old.shape[1] + 1, old.shape[2]}, std::move(bytes));
 }
 
-std::string families_of(std::span<const Dialect> dialects) {
-  std::set<std::string_view> names;
-  for (const Dialect& dialect : dialects) names.insert(dialect.family);
-  return fmt::format("{}", fmt::join(names, ", "));
-}
-
-// The value of every dialect's member, and of our own files.
-std::string checked_choice(const std::string& found, std::span<const Dialect> dialects,
-                           std::string_view Dialect::*member, std::string_view what, std::string_view file) {
-  std::set<std::string> known = {"aha"};
-  for (const Dialect& dialect : dialects) known.emplace(dialect.*member);
+// What a dialect has, or our own files.
+std::string checked_choice(const std::string& found, std::set<std::string> known, std::string_view what,
+                           std::string_view file) {
+  known.insert("aha");
   if (!known.contains(found))
     throw input_error(
         "{}: {}", printable(file, 300),
@@ -149,11 +142,13 @@ std::string checked_choice(const std::string& found, std::span<const Dialect> di
 }  // namespace
 
 CanonicalWeights canonical_from_any(const TensorTable& table, std::span<const Dialect> known) {
+  std::set<std::string> families, sources;
+  for (const Dialect& dialect : known) families.emplace(dialect.family), sources.emplace(dialect.source());
   const auto family = table.metadata.find(std::string(kFamilyKey)),
              source = table.metadata.find(std::string(kSourceKey));
   if (family != table.metadata.end() && source != table.metadata.end())
-    return {table, checked_choice(family->second, known, &Dialect::family, "family", table.source),
-            checked_choice(source->second, known, &Dialect::source, "source", table.source)};
+    return {table, checked_choice(family->second, families, "family", table.source),
+            checked_choice(source->second, sources, "source", table.source)};
 
   const std::string file = printable(table.source, 300);
   std::map<std::string, const TensorView*, std::less<>> plain;
@@ -165,7 +160,7 @@ CanonicalWeights canonical_from_any(const TensorTable& table, std::span<const Di
   if (!dialect)
     throw input_error(
         "{}: expected one of {} with the tensor names of torchvision, timm, Hugging Face or Meta; found: {}",
-        file, families_of(known), list_some(table.names()));
+        file, fmt::join(families, ", "), list_some(table.names()));
 
   std::vector<std::pair<std::string, const Rule*>> patterns;
   for (const Rule& rule : dialect->rules) patterns.emplace_back(plain_name(rule.theirs), &rule);
@@ -186,9 +181,9 @@ CanonicalWeights canonical_from_any(const TensorTable& table, std::span<const Di
   }
   if (!leftovers.empty())
     throw input_error("{}: resembles a {} of {}, but {} tensors have no place in it: {}", file,
-                      dialect->family, dialect->source, leftovers.size(), list_some(leftovers));
+                      dialect->family, dialect->source(), leftovers.size(), list_some(leftovers));
 
-  CanonicalWeights weights{{}, std::string(dialect->family), std::string(dialect->source)};
+  CanonicalWeights weights{{}, std::string(dialect->family), std::string(dialect->source())};
   weights.table.source = table.source;
   weights.table.metadata = table.metadata;
   weights.table.metadata[std::string(kFamilyKey)] = weights.family;

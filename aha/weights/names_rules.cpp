@@ -1,6 +1,7 @@
 #include "aha/weights/names_rules.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <map>
 
@@ -24,6 +25,13 @@ Rules joined(std::initializer_list<Rules> parts) {
   return out;
 }
 
+// Names that are the canonical ones already.
+Rules same(std::initializer_list<std::string> names) {
+  Rules out;
+  for (const auto& name : names) out.push_back({name, name});
+  return out;
+}
+
 // ---- ViT ----
 
 const Rules kTorchvisionVit = {
@@ -43,36 +51,17 @@ const Rules kTorchvisionVit = {
     {"heads.head.*", "head.*"},
 };
 
-const Rules kTimmEmbeddings = {
-    {"patch_embed.proj.*", "patch_embed.proj.*"},
-    {"cls_token", "cls_token"},
-    {"pos_embed", "pos_embed"},
-    {"norm.*", "norm.*"},
-};
-
-const Rules kTimmBlocks = {
-    {"blocks.{i}.norm1.*", "blocks.{i}.norm1.*"},
-    {"blocks.{i}.attn.qkv.*", "blocks.{i}.attn.qkv.*"},
-    {"blocks.{i}.attn.proj.*", "blocks.{i}.attn.proj.*"},
-    {"blocks.{i}.norm2.*", "blocks.{i}.norm2.*"},
-};
-
-const Rules kTimmMlp = {
-    {"blocks.{i}.mlp.fc1.*", "blocks.{i}.mlp.fc1.*"},
-    {"blocks.{i}.mlp.fc2.*", "blocks.{i}.mlp.fc2.*"},
-};
-
-const Rules kLayerScale = {
-    {"blocks.{i}.ls1.gamma", "blocks.{i}.ls1.gamma"},
-    {"blocks.{i}.ls2.gamma", "blocks.{i}.ls2.gamma"},
-};
+const Rules kTimmEmbeddings = same({"patch_embed.proj.*", "cls_token", "pos_embed", "norm.*"});
+const Rules kTimmBlocks =
+    same({"blocks.{i}.norm1.*", "blocks.{i}.attn.qkv.*", "blocks.{i}.attn.proj.*", "blocks.{i}.norm2.*"});
+const Rules kTimmMlp = same({"blocks.{i}.mlp.fc1.*", "blocks.{i}.mlp.fc2.*"});
+const Rules kLayerScale = same({"blocks.{i}.ls1.gamma", "blocks.{i}.ls2.gamma"});
+const Rules kHead = same({"head.*"});
 
 const Rules kTimmGamma = {
     {"blocks.{i}.gamma_1", "blocks.{i}.ls1.gamma"},
     {"blocks.{i}.gamma_2", "blocks.{i}.ls2.gamma"},
 };
-
-const Rules kHead = {{"head.*", "head.*"}};
 
 // Heads that self-supervised training throws away.
 const Rules kProjectionHeads = {
@@ -128,41 +117,33 @@ const Rules kTimmDinov3Swiglu = joined({kTimmDinov3Common,
 
 // ---- ViT, Hugging Face ----
 
-const Rules kHuggingVit = {
-    {"vit.embeddings.patch_embeddings.projection.*", "patch_embed.proj.*"},
-    {"vit.embeddings.cls_token", "cls_token"},
-    {"vit.embeddings.position_embeddings", "pos_embed"},
-    {"vit.embeddings.mask_token", ""},
-    {"vit.encoder.layer.{i}.layernorm_before.*", "blocks.{i}.norm1.*"},
-    {"vit.encoder.layer.{i}.attention.attention.query.*", "blocks.{i}.attn.qkv.*", Piece::kQuery},
-    {"vit.encoder.layer.{i}.attention.attention.key.*", "blocks.{i}.attn.qkv.*", Piece::kKey},
-    {"vit.encoder.layer.{i}.attention.attention.value.*", "blocks.{i}.attn.qkv.*", Piece::kValue},
-    {"vit.encoder.layer.{i}.attention.output.dense.*", "blocks.{i}.attn.proj.*"},
-    {"vit.encoder.layer.{i}.layernorm_after.*", "blocks.{i}.norm2.*"},
-    {"vit.encoder.layer.{i}.intermediate.dense.*", "blocks.{i}.mlp.fc1.*"},
-    {"vit.encoder.layer.{i}.output.dense.*", "blocks.{i}.mlp.fc2.*"},
-    {"vit.layernorm.*", "norm.*"},
-    {"vit.pooler.dense.*", ""},
-    {"classifier.*", "head.*"},
-};
-
-const Rules kHuggingVit5 = {
-    {"vit.embeddings.patch_embeddings.projection.*", "patch_embed.proj.*"},
-    {"vit.embeddings.cls_token", "cls_token"},
-    {"vit.embeddings.position_embeddings", "pos_embed"},
-    {"vit.embeddings.mask_token", ""},
-    {"vit.layers.{i}.layernorm_before.*", "blocks.{i}.norm1.*"},
-    {"vit.layers.{i}.attention.q_proj.*", "blocks.{i}.attn.qkv.*", Piece::kQuery},
-    {"vit.layers.{i}.attention.k_proj.*", "blocks.{i}.attn.qkv.*", Piece::kKey},
-    {"vit.layers.{i}.attention.v_proj.*", "blocks.{i}.attn.qkv.*", Piece::kValue},
-    {"vit.layers.{i}.attention.o_proj.*", "blocks.{i}.attn.proj.*"},
-    {"vit.layers.{i}.layernorm_after.*", "blocks.{i}.norm2.*"},
-    {"vit.layers.{i}.mlp.fc1.*", "blocks.{i}.mlp.fc1.*"},
-    {"vit.layers.{i}.mlp.fc2.*", "blocks.{i}.mlp.fc2.*"},
-    {"vit.layernorm.*", "norm.*"},
-    {"vit.pooler.dense.*", ""},
-    {"classifier.*", "head.*"},
-};
+// `parts` of a block: query, key, value, projection, the two layers of the MLP.
+Rules hugging_vit(const std::string& block, const std::array<std::string, 6>& parts) {
+  return {
+      {"vit.embeddings.patch_embeddings.projection.*", "patch_embed.proj.*"},
+      {"vit.embeddings.cls_token", "cls_token"},
+      {"vit.embeddings.position_embeddings", "pos_embed"},
+      {"vit.embeddings.mask_token", ""},
+      {block + "layernorm_before.*", "blocks.{i}.norm1.*"},
+      {block + parts[0], "blocks.{i}.attn.qkv.*", Piece::kQuery},
+      {block + parts[1], "blocks.{i}.attn.qkv.*", Piece::kKey},
+      {block + parts[2], "blocks.{i}.attn.qkv.*", Piece::kValue},
+      {block + parts[3], "blocks.{i}.attn.proj.*"},
+      {block + "layernorm_after.*", "blocks.{i}.norm2.*"},
+      {block + parts[4], "blocks.{i}.mlp.fc1.*"},
+      {block + parts[5], "blocks.{i}.mlp.fc2.*"},
+      {"vit.layernorm.*", "norm.*"},
+      {"vit.pooler.dense.*", ""},
+      {"classifier.*", "head.*"},
+  };
+}
+const Rules kHuggingVit =
+    hugging_vit("vit.encoder.layer.{i}.",
+                {"attention.attention.query.*", "attention.attention.key.*", "attention.attention.value.*",
+                 "attention.output.dense.*", "intermediate.dense.*", "output.dense.*"});
+const Rules kHuggingVit5 =
+    hugging_vit("vit.layers.{i}.", {"attention.q_proj.*", "attention.k_proj.*", "attention.v_proj.*",
+                                    "attention.o_proj.*", "mlp.fc1.*", "mlp.fc2.*"});
 
 // Distilled DeiT: what distillation adds, and the ViT's names under its own prefix.
 Rules hugging_distilled(Rules vit) {
@@ -234,20 +215,6 @@ const Rules kTorchvisionConvnext = {
     {"classifier.2.*", "head.fc.*"},
 };
 
-const Rules kTimmConvnext = {
-    {"stem.0.*", "stem.0.*"},
-    {"stem.1.*", "stem.1.*"},
-    {"stages.{s}.downsample.0.*", "stages.{s}.downsample.0.*"},
-    {"stages.{s}.downsample.1.*", "stages.{s}.downsample.1.*"},
-    {"stages.{s}.blocks.{j}.gamma", "stages.{s}.blocks.{j}.gamma"},
-    {"stages.{s}.blocks.{j}.conv_dw.*", "stages.{s}.blocks.{j}.conv_dw.*"},
-    {"stages.{s}.blocks.{j}.norm.*", "stages.{s}.blocks.{j}.norm.*"},
-    {"stages.{s}.blocks.{j}.mlp.fc1.*", "stages.{s}.blocks.{j}.mlp.fc1.*"},
-    {"stages.{s}.blocks.{j}.mlp.fc2.*", "stages.{s}.blocks.{j}.mlp.fc2.*"},
-    {"head.norm.*", "head.norm.*"},
-    {"head.fc.*", "head.fc.*"},
-};
-
 const Rules kMetaConvnext = {
     {"downsample_layers.0.0.*", "stem.0.*"},
     {"downsample_layers.0.1.*", "stem.1.*"},
@@ -261,6 +228,12 @@ const Rules kMetaConvnext = {
     {"norm.*", "head.norm.*"},
     {"head.*", "head.fc.*"},
 };
+
+const Rules kTimmConvnext = [] {
+  Rules canonical;
+  for (const Rule& rule : kMetaConvnext) canonical.push_back({rule.ours, rule.ours});
+  return canonical;
+}();
 
 const Rules kHuggingConvnext = {
     {"convnext.embeddings.patch_embeddings.*", "stem.0.*"},
@@ -351,77 +324,45 @@ std::string expanded(std::string_view pattern, const Bindings& bound) {
 
 std::vector<Dialect> vit_dialects() {
   return {
-      {"torchvision", "torchvision", "vit", {"conv_proj.weight", "class_token"}, {}, kTorchvisionVit},
+      {"torchvision", "vit", {"conv_proj.weight", "class_token"}, kTorchvisionVit},
       {"huggingface",
-       "huggingface",
        "deit_distilled",
        {"embeddings.distillation_token", "encoder.layer.0.layernorm_before.weight"},
-       {},
        hugging_distilled(kHuggingVit)},
       {"huggingface-v5",
-       "huggingface",
        "deit_distilled",
        {"embeddings.distillation_token", "layers.0.layernorm_before.weight"},
-       {},
        hugging_distilled(kHuggingVit5)},
-      {"huggingface", "huggingface", "vit", {"encoder.layer.0.layernorm_before.weight"}, {}, kHuggingVit},
-      {"huggingface-v5", "huggingface", "vit", {"layers.0.layernorm_before.weight"}, {}, kHuggingVit5},
-      {"huggingface", "huggingface", "dinov2", {"encoder.layer.0.layer_scale1.lambda1"}, {}, kHuggingDinov2},
+      {"huggingface", "vit", {"encoder.layer.0.layernorm_before.weight"}, kHuggingVit},
+      {"huggingface-v5", "vit", {"layers.0.layernorm_before.weight"}, kHuggingVit5},
+      {"huggingface", "dinov2", {"encoder.layer.0.layer_scale1.lambda1"}, kHuggingDinov2},
       {"huggingface-swiglu",
-       "huggingface",
        "dinov3",
        {"layer.0.layer_scale1.lambda1", "layer.0.mlp.gate_proj.weight"},
-       {},
        kHuggingDinov3Swiglu},
-      {"huggingface", "huggingface", "dinov3", {"layer.0.layer_scale1.lambda1"}, {}, kHuggingDinov3},
-      {"dinov3", "dinov3", "dinov3", {"patch_embed.proj.weight", "storage_tokens"}, {}, kDinov3},
-      {"dinov3", "dinov3", "dinov3", {"patch_embed.proj.weight", "rope_embed.periods"}, {}, kDinov3},
+      {"huggingface", "dinov3", {"layer.0.layer_scale1.lambda1"}, kHuggingDinov3},
+      {"dinov3", "dinov3", {"patch_embed.proj.weight", "storage_tokens"}, kDinov3},
+      {"dinov3", "dinov3", {"patch_embed.proj.weight", "rope_embed.periods"}, kDinov3},
       {"timm-swiglu",
-       "timm",
        "dinov3",
        {"patch_embed.proj.weight", "blocks.0.mlp.fc1_g.weight"},
-       {"pos_embed"},
-       kTimmDinov3Swiglu},
-      {"timm",
-       "timm",
-       "dinov3",
-       {"patch_embed.proj.weight", "blocks.0.norm1.weight"},
-       {"pos_embed"},
-       kTimmDinov3},
-      {"dinov2",
-       "dinov2",
-       "dinov2",
-       {"patch_embed.proj.weight", "blocks.0.ls1.gamma", "mask_token"},
-       {},
-       kDinov2},
-      {"timm",
-       "timm",
-       "dinov2",
-       {"patch_embed.proj.weight", "blocks.0.ls1.gamma"},
-       {"head.weight"},
-       kTimmDinov2},
-      {"timm", "timm", "deit_distilled", {"patch_embed.proj.weight", "dist_token"}, {}, kTimmDistilled},
-      {"timm", "timm", "vit", {"patch_embed.proj.weight", "head.weight"}, {}, kTimmVit},
-      {"dino", "dino", "vit", {"patch_embed.proj.weight", "pos_embed"}, {}, kDino},
+       kTimmDinov3Swiglu,
+       {"pos_embed"}},
+      {"timm", "dinov3", {"patch_embed.proj.weight", "blocks.0.norm1.weight"}, kTimmDinov3, {"pos_embed"}},
+      {"dinov2", "dinov2", {"patch_embed.proj.weight", "blocks.0.ls1.gamma", "mask_token"}, kDinov2},
+      {"timm", "dinov2", {"patch_embed.proj.weight", "blocks.0.ls1.gamma"}, kTimmDinov2, {"head.weight"}},
+      {"timm", "deit_distilled", {"patch_embed.proj.weight", "dist_token"}, kTimmDistilled},
+      {"timm", "vit", {"patch_embed.proj.weight", "head.weight"}, kTimmVit},
+      {"dino", "vit", {"patch_embed.proj.weight", "pos_embed"}, kDino},
   };
 }
 
 std::vector<Dialect> convnext_dialects() {
   return {
-      {"torchvision",
-       "torchvision",
-       "convnext",
-       {"features.0.0.weight", "features.1.0.layer_scale"},
-       {},
-       kTorchvisionConvnext},
-      {"timm", "timm", "convnext", {"stem.0.weight", "stages.0.blocks.0.conv_dw.weight"}, {}, kTimmConvnext},
-      {"meta", "meta", "convnext", {"downsample_layers.0.0.weight"}, {}, kMetaConvnext},
-      {"huggingface",
-       "huggingface",
-       "convnext",
-       {"encoder.stages.0.layers.0.dwconv.weight"},
-       {},
-       kHuggingConvnext},
+      {"torchvision", "convnext", {"features.0.0.weight", "features.1.0.layer_scale"}, kTorchvisionConvnext},
+      {"timm", "convnext", {"stem.0.weight", "stages.0.blocks.0.conv_dw.weight"}, kTimmConvnext},
+      {"meta", "convnext", {"downsample_layers.0.0.weight"}, kMetaConvnext},
+      {"huggingface", "convnext", {"encoder.stages.0.layers.0.dwconv.weight"}, kHuggingConvnext},
   };
 }
 

@@ -30,12 +30,13 @@ struct Rule {
 };
 
 struct Dialect {
-  std::string_view name;                // of its own within a family
-  std::string_view source;              // CanonicalWeights::source
-  std::string_view family;              // CanonicalWeights::family
-  std::vector<std::string_view> has;    // recognized by these names, all of them ...
-  std::vector<std::string_view> lacks;  // ... without any of these
-  std::vector<Rule> rules;              // the first that matches counts
+  std::string_view name;    // its source, and behind a hyphen what tells it from others of the family
+  std::string_view family;  // CanonicalWeights::family
+  std::vector<std::string_view> has;         // recognized by these names, all of them ...
+  std::vector<Rule> rules;                   // the first that matches counts
+  std::vector<std::string_view> lacks = {};  // ... without any of these
+
+  std::string_view source() const { return name.substr(0, name.find('-')); }  // CanonicalWeights::source
 };
 
 // Of the networks that have had several homes; others bring theirs with their record. In the order in which

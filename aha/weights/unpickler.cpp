@@ -258,28 +258,17 @@ class Unpickler {
 }  // namespace
 
 std::string describe(PickleRef value) {
-  struct Describer {
-    std::string operator()(const PickleNone&) const { return "None"; }
-    std::string operator()(bool) const { return "a bool"; }
-    std::string operator()(int64_t) const { return "an integer"; }
-    std::string operator()(double) const { return "a number"; }
-    std::string operator()(const PickleLong&) const { return "a long integer"; }
-    std::string operator()(const std::string&) const { return "text"; }
-    std::string operator()(const PickleBytes&) const { return "bytes"; }
-    std::string operator()(const PickleTuple&) const { return "a tuple"; }
-    std::string operator()(const PickleList&) const { return "a list"; }
-    std::string operator()(const PickleSet&) const { return "a set"; }
-    std::string operator()(const PickleDict&) const { return "a dict"; }
-    std::string operator()(const PicklePersistent&) const { return "a storage"; }
-    std::string operator()(const PickleGlobal& global) const {
-      return fmt::format("{}.{}", printable(global.module), printable(global.name));
-    }
-    std::string operator()(const PickleObject& object) const {
-      const auto* global = object.callee->get<PickleGlobal>();
-      return "a call of " + (global ? (*this)(*global) : std::string("something computed"));
-    }
-  };
-  return std::visit(Describer{}, value->data);
+  // In the order of PickleValue's alternatives.
+  static constexpr const char* kKinds[] = {"None",   "a bool",   "an integer", "a number",  "a long integer",
+                                           "text",   "bytes",    "a tuple",    "a list",    "a set",
+                                           "a dict", "a global", "a storage",  "a call of "};
+  static_assert(std::size(kKinds) == std::variant_size_v<decltype(PickleValue::data)>);
+  if (const auto* global = value->get<PickleGlobal>())
+    return fmt::format("{}.{}", printable(global->module), printable(global->name));
+  const std::string kind = kKinds[value->data.index()];
+  const auto* object = value->get<PickleObject>();
+  if (!object) return kind;
+  return kind + (object->callee->get<PickleGlobal>() ? describe(object->callee) : "something computed");
 }
 
 PickleTree tree_from_pickle(std::span<const std::byte> bytes, std::string_view name,
