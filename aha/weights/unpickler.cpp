@@ -265,7 +265,7 @@ std::string describe(PickleRef value) {
   static_assert(std::size(kKinds) == std::variant_size_v<decltype(PickleValue::data)>);
   if (const auto* global = value->get<PickleGlobal>())
     return fmt::format("{}.{}", printable(global->module), printable(global->name));
-  const std::string kind = kKinds[value->data.index()];
+  std::string kind = kKinds[value->data.index()];
   const auto* object = value->get<PickleObject>();
   if (!object) return kind;
   return kind + (object->callee->get<PickleGlobal>() ? describe(object->callee) : "something computed");
