@@ -186,9 +186,17 @@ TEST(Stats, RankCorrelationIsOneForAnyMonotoneMapAndAveragesTies) {
 }
 
 TEST(Files, HashMatchesTheStandardsExample) {
-  const std::string abc = "abc";
-  EXPECT_EQ(sha256_of_bytes(std::as_bytes(std::span(abc))),
-            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  const auto hash_of = [](const std::string& text) {
+    return sha256_of_bytes(std::as_bytes(std::span(text)));
+  };
+  EXPECT_EQ(hash_of("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  // Where the length still fits into the last block, where it does not, and behind a whole block.
+  EXPECT_EQ(hash_of(std::string(55, 'a')),
+            "9f4390f8d30c2dd92ec9f095b65e2b9ae9b0a925a5258e241c9f1e910f734318");
+  EXPECT_EQ(hash_of(std::string(56, 'a')),
+            "b35439a4ac6f0948b6d6f9e3c6af0f5f590ce20f1bde7090ef7970686ec6738a");
+  EXPECT_EQ(hash_of(std::string(64, 'a')),
+            "ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb");
   EXPECT_EQ(sha256_of_bytes({}), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 }
 

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "aha/base/error.h"
-#include "aha/base/sha256.h"
 
 namespace aha {
 namespace {
@@ -114,12 +113,6 @@ void make_directories(const std::string& path) {
   if (code || !std::filesystem::is_directory(path, code))
     throw input_error("{}: cannot make this directory{}", printable(path, 300),
                       code ? ": " + code.message() : "");
-}
-
-std::string sha256_of_bytes(std::span<const std::byte> bytes) {
-  Sha256 hash;
-  hash.update(bytes);
-  return hash.hex();
 }
 
 std::string sha256_of_file(const std::string& path) {

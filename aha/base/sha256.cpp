@@ -1,11 +1,13 @@
-#include "aha/base/sha256.h"
-
+// SHA-256 (FIPS 180-4), for naming weights by their content.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
+
+#include "aha/base/files.h"
 
 namespace aha {
 namespace {
@@ -25,9 +27,9 @@ std::array<uint32_t, 64> round_constants() {
   return k;
 }
 
-}  // namespace
+using State = std::array<uint32_t, 8>;
 
-void Sha256::block(const uint8_t* data) {
+void take_block(const uint8_t* data, State& state) {
   static const auto k = round_constants();
   std::array<uint32_t, 64> w;
   for (int i = 0; i < 16; ++i)
@@ -38,7 +40,7 @@ void Sha256::block(const uint8_t* data) {
     const uint32_t s1 = std::rotr(w[i - 2], 17) ^ std::rotr(w[i - 2], 19) ^ w[i - 2] >> 10;
     w[i] = w[i - 16] + s0 + w[i - 7] + s1;
   }
-  auto [a, b, c, d, e, f, g, h] = state_;
+  auto [a, b, c, d, e, f, g, h] = state;
   for (int i = 0; i < 64; ++i) {
     const uint32_t s1 = std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25);
     const uint32_t t1 = h + s1 + ((e & f) ^ (~e & g)) + k[i] + w[i];
@@ -46,37 +48,28 @@ void Sha256::block(const uint8_t* data) {
     const uint32_t t2 = s0 + ((a & b) ^ (a & c) ^ (b & c));
     h = g, g = f, f = e, e = d + t1, d = c, c = b, b = a, a = t1 + t2;
   }
-  const std::array<uint32_t, 8> add = {a, b, c, d, e, f, g, h};
-  for (int i = 0; i < 8; ++i) state_[i] += add[i];
+  const State add = {a, b, c, d, e, f, g, h};
+  for (int i = 0; i < 8; ++i) state[i] += add[i];
 }
 
-void Sha256::update(std::span<const std::byte> bytes) {
-  total_ += bytes.size();
+}  // namespace
+
+std::string sha256_of_bytes(std::span<const std::byte> bytes) {
+  State state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
-  size_t left = bytes.size();
-  while (left > 0) {
-    if (held_ == 0 && left >= 64) {
-      block(data);
-      data += 64, left -= 64;
-      continue;
-    }
-    const size_t take = std::min(left, 64 - held_);
-    std::memcpy(buffer_.data() + held_, data, take);
-    held_ += take, data += take, left -= take;
-    if (held_ == 64) block(buffer_.data()), held_ = 0;
-  }
-}
-
-std::string Sha256::hex() {
-  const uint64_t bits = total_ * 8;
-  const std::byte one{0x80}, zero{0};
-  update({&one, 1});
-  while (held_ != 56) update({&zero, 1});
-  std::array<std::byte, 8> length;
-  for (int i = 0; i < 8; ++i) length[i] = static_cast<std::byte>(bits >> (56 - 8 * i));
-  update(length);
+  const size_t whole = bytes.size() / 64 * 64, rest = bytes.size() - whole;
+  for (size_t at = 0; at < whole; at += 64) take_block(data + at, state);
+  // The rest, a one bit, zeros, and the length in bits, big-endian: one block or two.
+  std::array<uint8_t, 128> last{};
+  if (rest > 0) std::memcpy(last.data(), data + whole, rest);
+  last[rest] = 0x80;
+  const size_t end = rest < 56 ? 64 : 128;
+  for (size_t i = 0; i < 8; ++i)
+    last[end - 1 - i] = static_cast<uint8_t>(uint64_t{bytes.size()} * 8 >> 8 * i);
+  for (size_t at = 0; at < end; at += 64) take_block(last.data() + at, state);
   std::string out;
-  for (uint32_t word : state_) out += fmt::format("{:08x}", word);
+  for (const uint32_t word : state) out += fmt::format("{:08x}", word);
   return out;
 }
 
