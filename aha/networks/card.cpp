@@ -19,25 +19,6 @@ const std::vector<std::string> kKinds = {"classifier", "encoder", "explainer"};
 const std::vector<std::string> kProvenanceKeys = {"data",    "recipe",     "seed",    "command",
                                                   "figures", "began_with", "license", "source"};
 
-std::string text_at(const json& object, const char* key, const std::string& where) {
-  const auto found = object.find(key);
-  if (found == object.end()) throw input_error("{}: expected the key \"{}\"", where, key);
-  if (!found->is_string())
-    throw input_error("{}: {}: expected text, found {}", where, key, printable(found->dump()));
-  return found->get<std::string>();
-}
-
-std::vector<std::string> texts_from_json(const json& value, const std::string& where) {
-  if (!value.is_array())
-    throw input_error("{}: expected a list of names, found {}", where, printable(value.dump()));
-  std::vector<std::string> texts;
-  for (const auto& item : value) {
-    if (!item.is_string()) throw input_error("{}: expected names, found {}", where, printable(item.dump()));
-    texts.push_back(item.get<std::string>());
-  }
-  return texts;
-}
-
 json object_at(const json& object, const char* key, const std::string& where) {
   const auto found = object.find(key);
   if (found == object.end()) return json::object();
@@ -57,7 +38,7 @@ ModelCard card_from_json(const json& j, const std::string& where) {
                                    "input", "classes",      "provenance", "sha256"};
   ModelCard card;
   if (!j.is_object()) throw input_error("{}: expected a JSON object, found {}", where, printable(j.dump()));
-  card.kind = text_at(j, "kind", where);
+  card.kind = member<std::string>(j, "kind", where);
   if (std::find(kKinds.begin(), kKinds.end(), card.kind) == kKinds.end())
     throw unknown_name_error(where + ": kind", card.kind, kKinds);
   if (card.kind == "classifier") keys.push_back("mean_color");
@@ -65,16 +46,13 @@ ModelCard card_from_json(const json& j, const std::string& where) {
     keys.insert(keys.end(), {"encoder", "target", "temperature", "training", "refinement"});
   check_json_keys(j, keys, where);
 
-  card.architecture = text_at(j, "architecture", where);
-  card.sha256 = text_at(j, "sha256", where);
-  if (j.contains("summary")) card.summary = text_at(j, "summary", where);
+  card.architecture = member<std::string>(j, "architecture", where);
+  card.sha256 = member<std::string>(j, "sha256", where);
+  card.summary = member_or<std::string>(j, "summary", "", where);
   card.network = object_at(j, "network", where);
-  if (!j.contains("input")) throw input_error("{}: expected the key \"input\"", where);
-  card.input = input_from_card_json(j["input"], where + ": input");
+  card.input = input_from_card_json(member(j, "input", where), where + ": input");
   if (j.contains("mean_color")) card.mean_color = color_from_json(j["mean_color"], where + ": mean_color");
-  if (j.contains("classes"))
-    card.classes = j["classes"] == "imagenet1k" ? imagenet_class_names()
-                                                : texts_from_json(j["classes"], where + ": classes");
+  if (j.contains("classes")) card.classes = class_names_from_json(j["classes"], where + ": classes");
   card.provenance = object_at(j, "provenance", where);
   check_json_keys(card.provenance, kProvenanceKeys, where + ": provenance");
   if (card.kind != "explainer") return card;
@@ -84,25 +62,20 @@ ModelCard card_from_json(const json& j, const std::string& where) {
   card.encoder.emplace();
   // Older cards have the spec that was typed, ARCHITECTURE:FILE; the file is known by its sha256 now.
   const std::string typed =
-      text_at(encoder, encoder.contains("model") ? "model" : "architecture", where + ": encoder");
+      member<std::string>(encoder, encoder.contains("model") ? "model" : "architecture", where + ": encoder");
   card.encoder->architecture = typed.substr(0, typed.find(':'));
-  card.encoder->sha256 = text_at(encoder, "sha256", where + ": encoder");
-  if (!encoder.contains("levels")) throw input_error("{}: encoder: expected the key \"levels\"", where);
-  card.encoder->levels = texts_from_json(encoder["levels"], where + ": encoder.levels");
+  card.encoder->sha256 = member<std::string>(encoder, "sha256", where + ": encoder");
+  card.encoder->levels =
+      texts_from_json(member(encoder, "levels", where + ": encoder"), where + ": encoder.levels");
   card.encoder->normalized = encoder.value("normalized", json(false)) == json(true);
   const auto target = object_at(j, "target", where);
   check_json_keys(target, {"name", "architecture", "sha256"}, where + ": target");
-  card.target = ModelCard::TargetPart{text_at(target, "name", where + ": target"),
-                                      text_at(target, "architecture", where + ": target"),
-                                      text_at(target, "sha256", where + ": target")};
-  if (j.contains("temperature")) {
-    if (!j["temperature"].is_number())
-      throw input_error("{}: temperature: expected a number, found {}", where,
-                        printable(j["temperature"].dump()));
-    card.temperature = j["temperature"].get<double>();
-    if (!(card.temperature > 0))
-      throw input_error("{}: temperature: expected a number above 0, found {}", where, card.temperature);
-  }
+  card.target = ModelCard::TargetPart{member<std::string>(target, "name", where + ": target"),
+                                      member<std::string>(target, "architecture", where + ": target"),
+                                      member<std::string>(target, "sha256", where + ": target")};
+  card.temperature = member_or(j, "temperature", card.temperature, where);
+  if (!(card.temperature > 0))
+    throw input_error("{}: temperature: expected a number above 0, found {}", where, card.temperature);
   card.training = object_at(j, "training", where);
   card.refinement = object_at(j, "refinement", where);
   return card;

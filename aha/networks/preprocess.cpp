@@ -14,12 +14,6 @@ using nlohmann::json;
 
 constexpr int kLargestSide = 16384;
 
-const json& member(const json& object, const char* key, const std::string& where) {
-  const auto found = object.find(key);
-  if (found == object.end()) throw input_error("{}: expected the key \"{}\"", where, key);
-  return *found;
-}
-
 int side_from_json(const json& value, const std::string& where) {
   if (!value.is_number_integer() || value.get<int64_t>() < 1 || value.get<int64_t>() > kLargestSide)
     throw input_error("{}: expected a side in 1..{} pixels, found {}", where, kLargestSide,
@@ -27,33 +21,21 @@ int side_from_json(const json& value, const std::string& where) {
   return value.get<int>();
 }
 
-std::string text_from_json(const json& value, const std::string& where) {
-  if (!value.is_string()) throw input_error("{}: expected text, found {}", where, printable(value.dump()));
-  return value.get<std::string>();
-}
-
-bool bool_from_json(const json& value, const std::string& where) {
-  if (!value.is_boolean())
-    throw input_error("{}: expected true or false, found {}", where, printable(value.dump()));
-  return value.get<bool>();
-}
-
-double number_from_json(const json& value, const std::string& where) {
-  if (!value.is_number())
-    throw input_error("{}: expected a number, found {}", where, printable(value.dump()));
-  return value.get<double>();
-}
-
 std::array<double, 3> triple_from_json(const json& value, const std::string& where) {
   if (!value.is_array() || value.size() != 3)
     throw input_error("{}: expected three numbers, found {}", where, printable(value.dump()));
   std::array<double, 3> triple;
   for (int i = 0; i < 3; ++i) {
-    triple[i] = number_from_json(value[i], where);
+    triple[i] = value_from_json<double>(value[i], where);
     if (!std::isfinite(triple[i]))
       throw input_error("{}: expected finite numbers, found {}", where, printable(value.dump()));
   }
   return triple;
+}
+
+void take_normalization(const json& j, InputSpec& input, const std::string& where) {
+  if (j.contains("mean")) input.mean = triple_from_json(j["mean"], where + ": mean");
+  if (j.contains("std")) input.std = triple_from_json(j["std"], where + ": std");
 }
 
 void check_std(const InputSpec& input, const std::string& where) {
@@ -61,27 +43,27 @@ void check_std(const InputSpec& input, const std::string& where) {
     if (!(s > 0)) throw input_error("{}: std: expected numbers above 0, found {}", where, s);
 }
 
-Filter filter_from_name(const std::string& name, const std::string& where) {
-  if (name == "nearest") return Filter::kNearest;
-  if (name == "bilinear" || name == "random") return Filter::kBilinear;  // timm's "random" means: any will do
-  if (name == "bicubic") return Filter::kBicubic;
-  throw input_error("{}: unknown filter '{}'; available: nearest, bilinear, bicubic", where, printable(name));
+// The names of an enumeration, in its order.
+const std::vector<std::string> kFilterNames = {"nearest", "bilinear", "bicubic"};
+const std::vector<std::string> kRuleNames = {"short_side", "stretch", "none"};
+
+template <class Enum>
+Enum enum_from_name(const std::string& name, const std::vector<std::string>& names,
+                    const std::string& where) {
+  const auto found = std::ranges::find(names, name);
+  if (found == names.end()) throw unknown_name_error(where + ":", name, names);
+  return static_cast<Enum>(found - names.begin());
 }
 
-std::string name_of(Filter filter) {
-  return filter == Filter::kNearest ? "nearest" : filter == Filter::kBilinear ? "bilinear" : "bicubic";
+Filter filter_from_json(const json& object, const char* key, const std::string& where) {
+  const auto name = member<std::string>(object, key, where);
+  // timm's "random" means: any will do
+  return name == "random" ? Filter::kBilinear
+                          : enum_from_name<Filter>(name, kFilterNames, where + ": " + key);
 }
 
-ResizeRule rule_from_name(const std::string& name, const std::string& where) {
-  if (name == "short_side") return ResizeRule::kShortSide;
-  if (name == "stretch") return ResizeRule::kStretch;
-  if (name == "none") return ResizeRule::kNone;
-  throw input_error("{}: unknown resize rule '{}'; available: short_side, stretch, none", where,
-                    printable(name));
-}
-
-std::string name_of(ResizeRule rule) {
-  return rule == ResizeRule::kShortSide ? "short_side" : rule == ResizeRule::kStretch ? "stretch" : "none";
+const std::string& name_of(Filter filter) {
+  return kFilterNames[static_cast<size_t>(filter)];
 }
 
 int square_side(const json& input_size, const std::string& where) {
@@ -104,31 +86,28 @@ Preprocessing preprocessing_from_ours(const json& j, const std::string& where) {
   if (j.contains("resize")) {
     const auto& resize = j["resize"];
     check_json_keys(resize, {"mode", "size"}, where + ": resize");
-    p.input.rule = rule_from_name(text_from_json(member(resize, "mode", where), where), where);
+    p.input.rule = enum_from_name<ResizeRule>(member<std::string>(resize, "mode", where), kRuleNames, where);
     if (p.input.rule != ResizeRule::kNone)
       p.input.resize = side_from_json(member(resize, "size", where), where + ": resize.size");
   }
-  if (j.contains("crop")) {
-    const auto crop = text_from_json(j["crop"], where + ": crop");
-    if (crop != "center" && crop != "none")
-      throw input_error("{}: crop: expected center or none, found '{}'", where, printable(crop));
-    p.input.crop = crop == "center";
-  }
-  if (j.contains("interpolation"))
-    p.input.filter = filter_from_name(text_from_json(j["interpolation"], where), where);
-  if (j.contains("antialias") && !bool_from_json(j["antialias"], where + ": antialias"))
+  const auto crop = member_or<std::string>(j, "crop", "none", where);
+  if (crop != "center" && crop != "none")
+    throw input_error("{}: crop: expected center or none, found '{}'", where, printable(crop));
+  p.input.crop = crop == "center";
+  if (j.contains("interpolation")) p.input.filter = filter_from_json(j, "interpolation", where);
+  if (!member_or(j, "antialias", true, where))
     throw input_error("{}: antialias: expected true, found false; resizing is always antialiased here",
                       where);
   if (j.contains("channel_order") && j["channel_order"] != "RGB")
     throw input_error("{}: channel_order: expected RGB, found {}", where,
                       printable(j["channel_order"].dump()));
-  if (j.contains("mean")) p.input.mean = triple_from_json(j["mean"], where + ": mean");
-  if (j.contains("std")) p.input.std = triple_from_json(j["std"], where + ": std");
+  take_normalization(j, p.input, where);
   if (j.contains("range")) {
     const auto& range = j["range"];
     if (!range.is_array() || range.size() != 2)
       throw input_error("{}: range: expected two numbers, found {}", where, printable(range.dump()));
-    const double low = number_from_json(range[0], where), high = number_from_json(range[1], where);
+    const auto low = value_from_json<double>(range[0], where),
+               high = value_from_json<double>(range[1], where);
     if (!(high > low))
       throw input_error("{}: range: expected low < high, found {}", where, printable(range.dump()));
     // ((low + (high - low) x) - mean) / std, written as a mean and a std of x in [0, 1].
@@ -137,25 +116,11 @@ Preprocessing preprocessing_from_ours(const json& j, const std::string& where) {
       p.input.std[c] /= high - low;
     }
   }
-  if (j.contains("output")) {
-    p.output = text_from_json(j["output"], where + ": output");
-    if (p.output != "logits" && p.output != "probabilities")
-      throw input_error("{}: output: expected logits or probabilities, found '{}'", where,
-                        printable(p.output));
-  }
-  if (j.contains("num_classes"))
-    p.classes = static_cast<int>(number_from_json(j["num_classes"], where + ": num_classes"));
-  if (j.contains("labels")) {
-    if (j["labels"] == "imagenet1k") {
-      p.class_names = imagenet_class_names();
-    } else if (j["labels"].is_array()) {
-      for (const auto& label : j["labels"])
-        p.class_names.push_back(text_from_json(label, where + ": labels"));
-    } else {
-      throw input_error("{}: labels: expected \"imagenet1k\" or a list of names, found {}", where,
-                        printable(j["labels"].dump()));
-    }
-  }
+  p.output = member_or<std::string>(j, "output", p.output, where);
+  if (j.contains("output") && p.output != "logits" && p.output != "probabilities")
+    throw input_error("{}: output: expected logits or probabilities, found '{}'", where, printable(p.output));
+  p.classes = static_cast<int>(member_or<double>(j, "num_classes", 0, where));
+  if (j.contains("labels")) p.class_names = class_names_from_json(j["labels"], where + ": labels");
   return p;
 }
 
@@ -163,24 +128,19 @@ Preprocessing preprocessing_from_timm(const json& whole, const std::string& wher
   const auto& j = whole.contains("pretrained_cfg") ? whole["pretrained_cfg"] : whole;
   Preprocessing p;
   p.input.size = square_side(member(j, "input_size", where), where);
-  const double crop_pct =
-      j.contains("crop_pct") ? number_from_json(j["crop_pct"], where + ": crop_pct") : 0.875;
+  const auto crop_pct = member_or<double>(j, "crop_pct", 0.875, where);
   if (!(crop_pct > 0.05) || crop_pct > 1)
     throw input_error("{}: crop_pct: expected 0.05..1, found {}", where, crop_pct);
-  const auto mode =
-      j.contains("crop_mode") ? text_from_json(j["crop_mode"], where + ": crop_mode") : "center";
+  const auto mode = member_or<std::string>(j, "crop_mode", "center", where);
   if (mode != "center" && mode != "squash")
     throw input_error("{}: crop_mode: expected center or squash, found '{}'", where, printable(mode));
   p.input.rule = mode == "squash" ? ResizeRule::kStretch : ResizeRule::kShortSide;
   p.input.resize = static_cast<int>(std::floor(p.input.size / crop_pct));
   p.input.crop = true;
-  p.input.filter = j.contains("interpolation")
-                       ? filter_from_name(text_from_json(j["interpolation"], where), where)
-                       : Filter::kBicubic;
-  if (j.contains("mean")) p.input.mean = triple_from_json(j["mean"], where + ": mean");
-  if (j.contains("std")) p.input.std = triple_from_json(j["std"], where + ": std");
-  if (whole.contains("num_classes"))
-    p.classes = static_cast<int>(number_from_json(whole["num_classes"], where + ": num_classes"));
+  p.input.filter =
+      j.contains("interpolation") ? filter_from_json(j, "interpolation", where) : Filter::kBicubic;
+  take_normalization(j, p.input, where);
+  p.classes = static_cast<int>(member_or<double>(whole, "num_classes", 0, where));
   return p;
 }
 
@@ -199,8 +159,7 @@ Preprocessing preprocessing_from_huggingface(const json& j, const std::string& w
   Preprocessing p;
   const auto& size = member(j, "size", where);
   const int side = huggingface_side(size, where + ": size");
-  const bool crops =
-      j.contains("do_center_crop") && bool_from_json(j["do_center_crop"], where + ": do_center_crop");
+  const bool crops = member_or(j, "do_center_crop", false, where);
   p.input.crop = crops;
   p.input.size =
       crops && j.contains("crop_size") ? huggingface_side(j["crop_size"], where + ": crop_size") : side;
@@ -218,15 +177,13 @@ Preprocessing preprocessing_from_huggingface(const json& j, const std::string& w
     p.input.rule = side < 384 ? ResizeRule::kShortSide : ResizeRule::kStretch;
     p.input.resize = side < 384 ? static_cast<int>(side / crop_pct) : side;
   }
-  if (j.contains("do_resize") && !bool_from_json(j["do_resize"], where + ": do_resize"))
-    p.input.rule = ResizeRule::kNone;
-  const int resample =
-      j.contains("resample") ? static_cast<int>(number_from_json(j["resample"], where + ": resample")) : 2;
+  if (!member_or(j, "do_resize", true, where)) p.input.rule = ResizeRule::kNone;
+  const int resample = static_cast<int>(member_or<double>(j, "resample", 2, where));
   if (resample != 0 && resample != 2 && resample != 3)
     throw input_error("{}: resample: expected 0 (nearest), 2 (bilinear) or 3 (bicubic), found {}", where,
                       resample);
   p.input.filter = resample == 0 ? Filter::kNearest : resample == 2 ? Filter::kBilinear : Filter::kBicubic;
-  if (j.contains("do_normalize") && !bool_from_json(j["do_normalize"], where + ": do_normalize")) {
+  if (!member_or(j, "do_normalize", true, where)) {
     p.input.mean = {0, 0, 0};
     p.input.std = {1, 1, 1};
   } else {
@@ -258,6 +215,24 @@ void check_json_keys(const json& object, const std::vector<std::string>& allowed
       throw unknown_name_error(where + ": key", item.key(), allowed);
 }
 
+const json& member(const json& object, const char* key, const std::string& where) {
+  const auto found = object.find(key);
+  if (found == object.end()) throw input_error("{}: expected the key \"{}\"", where, key);
+  return *found;
+}
+
+std::vector<std::string> texts_from_json(const json& value, const std::string& where) {
+  if (!value.is_array())
+    throw input_error("{}: expected a list of names, found {}", where, printable(value.dump()));
+  std::vector<std::string> texts;
+  for (const auto& item : value) texts.push_back(value_from_json<std::string>(item, where));
+  return texts;
+}
+
+std::vector<std::string> class_names_from_json(const json& value, const std::string& where) {
+  return value == "imagenet1k" ? imagenet_class_names() : texts_from_json(value, where);
+}
+
 Preprocessing preprocessing_from_json(const json& j, const std::string& where) {
   if (!j.is_object()) throw input_error("{}: expected a JSON object, found {}", where, printable(j.dump()));
   const bool is_timm = j.contains("pretrained_cfg") || (j.contains("crop_pct") && j.contains("input_size"));
@@ -283,11 +258,12 @@ InputSpec input_from_card_json(const json& j, const std::string& where) {
   input.size = side_from_json(member(j, "size", where), where + ": size");
   const auto& resize = member(j, "resize", where);
   check_json_keys(resize, {"rule", "size"}, where + ": resize");
-  input.rule = rule_from_name(text_from_json(member(resize, "rule", where), where), where + ": resize.rule");
+  input.rule = enum_from_name<ResizeRule>(member<std::string>(resize, "rule", where), kRuleNames,
+                                          where + ": resize.rule");
   input.resize =
       resize.contains("size") ? side_from_json(resize["size"], where + ": resize.size") : input.size;
-  input.crop = bool_from_json(member(j, "crop", where), where + ": crop");
-  input.filter = filter_from_name(text_from_json(member(j, "filter", where), where), where + ": filter");
+  input.crop = member<bool>(j, "crop", where);
+  input.filter = filter_from_json(j, "filter", where);
   input.mean = triple_from_json(member(j, "mean", where), where + ": mean");
   input.std = triple_from_json(member(j, "std", where), where + ": std");
   check_std(input, where);
@@ -297,7 +273,7 @@ InputSpec input_from_card_json(const json& j, const std::string& where) {
 nlohmann::ordered_json card_json_from_input(const InputSpec& input) {
   nlohmann::ordered_json j;
   j["size"] = input.size;
-  j["resize"]["rule"] = name_of(input.rule);
+  j["resize"]["rule"] = kRuleNames[static_cast<size_t>(input.rule)];
   if (input.rule != ResizeRule::kNone) j["resize"]["size"] = input.resize;
   j["crop"] = input.crop;
   j["filter"] = name_of(input.filter);
