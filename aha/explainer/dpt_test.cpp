@@ -51,7 +51,7 @@ Result result_of(Decoder& decoder, const std::vector<Tensor>& levels) {
   torch::manual_seed(3);
   decoder->zero_grad();
   const Tensor map = decoder->forward(levels, torch::tensor({0, 4, 2}), kSide, kSide);
-  (map * torch::randn_like(map)).sum().backward();
+  (map * torch::randn(map.sizes()).to(map.scalar_type())).sum().backward();
   Result result{(map - map.mean()).detach(), {}};
   for (auto& item : decoder->named_parameters())
     result.gradients.emplace_back(item.key(), item.value().grad().clone());
@@ -60,8 +60,20 @@ Result result_of(Decoder& decoder, const std::vector<Tensor>& levels) {
 
 class DecoderOn : public ::testing::TestWithParam<const KernelSet*> {};
 
+// In float64.
+Result exact_result_of(const Decoder& decoder, std::vector<Tensor> levels) {
+  Decoder wide(std::dynamic_pointer_cast<DecoderImpl>(decoder->clone()));
+  wide->to(torch::kFloat64);
+  for (Tensor& level : levels) level = level.to(torch::kFloat64);
+  return result_of(wide, levels);
+}
+
+double distance(const Tensor& found, const Tensor& exact) {
+  return relative(found.to(torch::kFloat64), exact);
+}
+
 // Libtorch gets the rounded operands, so that all but the gradient of a projection's weights, which sees a
-// rounded gradient of its outputs too, agrees as float32 does.
+// rounded gradient of its outputs too, is as near to float64 as libtorch's float32 is.
 TEST_P(DecoderOn, ProjectionsOnTheFastKernelsGiveLibtorchsMapsAndGradients) {
   const Format format = GetParam()->format;
   Decoder decoder = made(32);
@@ -74,18 +86,21 @@ TEST_P(DecoderOn, ProjectionsOnTheFastKernelsGiveLibtorchsMapsAndGradients) {
       used.copy_(rounded(used));
     }
   }
-  const Result expected = result_of(decoder, levels);
+  const Result exact = exact_result_of(decoder, levels), libtorch = result_of(decoder, levels);
   decoder->set_kernels(GetParam());
   const Result found = result_of(decoder, levels);
-  EXPECT_LT(relative(found.map, expected.map), 1e-4);
+  // What float32 costs libtorch it may cost here; pairs of bf16 drop 2^-17 of an operand.
+  constexpr double kTimes = 4;
+  const double pairs = format == Format::kBf16Pair ? checks::rounded_product_deviation(format) : 0;
+  EXPECT_LT(distance(found.map, exact.map), kTimes * (distance(libtorch.map, exact.map) + pairs));
   double largest = 0;
-  for (size_t i = 0; i < expected.gradients.size(); ++i) {
-    const auto& [name, gradient] = expected.gradients[i];
-    const double difference = relative(found.gradients[i].second, gradient);
-    EXPECT_LT(difference, std::max(1e-4, name.starts_with("proj.") && name.ends_with("weight")
-                                             ? checks::rounding_deviation(format)
-                                             : 0))
-        << name;
+  for (size_t i = 0; i < exact.gradients.size(); ++i) {
+    const auto& [name, gradient] = exact.gradients[i];
+    const bool of_rounded = name.starts_with("proj.") && name.ends_with("weight");
+    const double difference = distance(found.gradients[i].second, gradient),
+                 usual = distance(libtorch.gradients[i].second, gradient);
+    EXPECT_LT(difference, kTimes * (usual + pairs) + (of_rounded ? checks::rounding_deviation(format) : 0))
+        << name << ", libtorch's float32 " << usual;
     largest = std::max(largest, difference);
   }
   if (format == Format::kBf16) {
