@@ -76,11 +76,4 @@ std::unique_ptr<Encoder> encoder_from_classifier(std::shared_ptr<Classifier> net
   return std::make_unique<TapEncoder>(std::move(network), std::move(levels), std::move(info));
 }
 
-std::vector<int> widths_of(Encoder& encoder, int image_size) {
-  std::vector<int> widths;
-  for (const auto& map : encoder.features(torch::zeros({1, 3, image_size, image_size})))
-    widths.push_back(static_cast<int>(map.size(1)));
-  return widths;
-}
-
 }  // namespace aha

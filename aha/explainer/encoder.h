@@ -50,7 +50,4 @@ std::unique_ptr<Encoder> encoder_from_target(Classifier& target, std::vector<std
 std::unique_ptr<Encoder> encoder_from_classifier(std::shared_ptr<Classifier> network,
                                                  std::vector<std::string> levels, EncoderInfo info);
 
-// Channels of each level, found by one forward of a black image.
-std::vector<int> widths_of(Encoder& encoder, int image_size);
-
 }  // namespace aha

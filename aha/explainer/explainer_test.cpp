@@ -288,6 +288,14 @@ ClassifierInfo info_of(int size) {
   return info;
 }
 
+// Channels of each level, found by one forward of a black image.
+std::vector<int> widths_of(Encoder& encoder, int image_size) {
+  std::vector<int> widths;
+  for (const auto& map : encoder.features(torch::zeros({1, 3, image_size, image_size})))
+    widths.push_back(static_cast<int>(map.size(1)));
+  return widths;
+}
+
 TEST(Explainer, LooksAtTheTargetsOwnTokensAndAttention) {
   VitClassifier target(vit_of_8_pixels(), info_of(8));
   auto encoder = encoder_from_target(target, {"block.0+block.0.attention", "block.1", "patch_embed"});

@@ -35,13 +35,6 @@ std::string description(Bytes bytes) {
 
 }  // namespace
 
-Fields fields(ReadOptions& options) {
-  return Fields()
-      .add("max-megapixels", options.max_megapixels, "refuse images with more million pixels than this")
-      .range(0.0001, 1000)
-      .add("apply-orientation", options.apply_orientation, "turn and mirror as the EXIF orientation says");
-}
-
 void check_image_size(int64_t width, int64_t height, std::string_view name, const ReadOptions& options) {
   constexpr int64_t kLongestSide = int64_t{1} << 20;
   if (width < 1 || height < 1)

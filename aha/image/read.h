@@ -12,7 +12,6 @@
 #include <string>
 #include <string_view>
 
-#include "aha/base/options.h"
 #include "aha/image/image.h"
 
 namespace aha {
@@ -21,7 +20,6 @@ struct ReadOptions {
   double max_megapixels = 100;    // larger images are refused: a few bytes can claim gigapixels
   bool apply_orientation = true;  // turn and mirror as the EXIF tag says
 };
-Fields fields(ReadOptions& options);
 
 Image read_image(const std::string& path, const ReadOptions& options = {});
 

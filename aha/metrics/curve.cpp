@@ -39,12 +39,6 @@ AreaRule area_rule_from_text(const std::string& text) {
   throw unknown_name_error("area rule", text, names);
 }
 
-std::string text_from_area_rule(AreaRule rule) {
-  for (const auto& [known, name] : kRules)
-    if (known == rule) return name;
-  return "";
-}
-
 double auc10(std::span<const double> curve) {
   if (curve.size() != 10)
     throw input_error("auc10: expected 10 points (0..90 % removed), found {}", curve.size());

@@ -19,7 +19,6 @@ namespace aha {
 enum class AreaRule { kAuc10, kMeanK, kTrapezoid };
 
 AreaRule area_rule_from_text(const std::string& text);  // "auc10", "mean_k", "trapezoid"
-std::string text_from_area_rule(AreaRule rule);
 
 double auc10(std::span<const double> curve);      // exactly 10 points
 double trapezoid(std::span<const double> curve);  // 2 points or more

@@ -5,8 +5,7 @@
 // cells are smaller and there is a row and a column more. Cells without a pixel (G > H) are left out, so that
 // K = rows * columns counts regions that exist. Sizes need not divide.
 //
-// upsample gives every pixel its region's value, pool the mean over the region: pool(upsample(x)) == x to the
-// last bit in float32. Both are differentiable.
+// pool takes the mean over a region, exactly where its pixels are equal, and is differentiable.
 #pragma once
 
 #include "aha/tensor/tensor.h"
@@ -26,8 +25,5 @@ RegionGrid make_grid(int64_t height, int64_t width, int64_t G, double offset_y =
 
 // map (B, H, W) -> scores (B, K)
 Tensor pool(const RegionGrid& grid, const Tensor& map);
-
-// values (B, K) -> (B, H, W), or (B, S, K) -> (B, S, H, W)
-Tensor upsample(const RegionGrid& grid, const Tensor& values);
 
 }  // namespace aha
