@@ -2,6 +2,7 @@
 
 #include "aha/tensor/torch.h"
 
+#include <charconv>
 #include <filesystem>
 
 #include "aha/app/file_stems.h"
@@ -96,15 +97,12 @@ Fields fields(ExplainOptions& o) {
 }
 
 double milliseconds_from_text(const std::string& text) {
-  size_t used = 0;
-  double value = -1;
-  try {
-    value = std::stod(text, &used);
-  } catch (const std::exception&) {
-    used = 0;
-  }
-  const std::string unit = text.substr(std::min(used, text.size()));
-  if (used == 0 || !(value > 0) || !std::isfinite(value) || (unit != "ms" && unit != "s" && !unit.empty()))
+  double value = 0;
+  const char* all = text.data() + text.size();
+  const auto [end, code] = std::from_chars(text.data(), all, value);
+  const std::string_view unit(end, static_cast<size_t>(all - end));
+  if (code != std::errc() || !(value > 0) || !std::isfinite(value) ||
+      (unit != "ms" && unit != "s" && !unit.empty()))
     throw input_error("budget: expected a time like 200ms or 1.5s, found '{}'", printable(text));
   return unit == "s" ? 1000 * value : value;
 }

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <filesystem>
 #include <numeric>
+#include <sstream>
 
 #include "aha/base/error.h"
 #include "aha/base/files.h"
@@ -109,15 +110,12 @@ std::unique_ptr<Dataset> open_imagenet(const std::string& spec, const std::strin
 }
 
 std::unique_ptr<Dataset> open_list(const std::string& spec, const std::string& file) {
-  const std::string text = read_file(file, uint64_t{1} << 30);
+  std::istringstream lines(read_file(file, uint64_t{1} << 30));
   const fs::path base = fs::path(file).parent_path();
   std::vector<FileDataset::Entry> entries;
   size_t line_number = 0;
-  for (size_t begin = 0; begin < text.size();) {
-    size_t end = text.find('\n', begin);
-    if (end == std::string::npos) end = text.size();
-    std::string_view line(text.data() + begin, end - begin);
-    begin = end + 1;
+  for (std::string text; std::getline(lines, text);) {
+    std::string_view line(text);
     ++line_number;
     if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
     if (line.empty() || (line_number == 1 && line == "path,label")) continue;

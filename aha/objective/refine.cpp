@@ -5,20 +5,15 @@
 
 #include "aha/tensor/torch.h"
 
-#include <chrono>
 #include <cmath>
 
 #include "aha/base/error.h"
 #include "aha/base/parallel.h"
+#include "aha/base/timer.h"
 #include "aha/tensor/one_thread_each.h"
 
 namespace aha {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 bool all_finite(const Tensor& values) {
   return torch::isfinite(values).all().item<bool>();
@@ -51,17 +46,17 @@ struct OneImage {
           snapshots[i] = final_map(*head, features), snapshot_loss[i] = last_loss;
     };
     take_snapshots();
-    const auto start = Clock::now();
+    const Timer timer;
     double slowest_ms = 0;
     while (steps_done < options.steps) {
       context.cancel->check();
-      const double before_ms = ms_since(start);
+      const double before_ms = timer.ms();
       if (options.budget_ms > 0 && before_ms + slowest_ms > options.budget_ms) break;
       step(*head, features, optimizer);
       if (!failed.empty()) break;
       ++steps_done;
       take_snapshots();
-      slowest_ms = std::max(slowest_ms, ms_since(start) - before_ms);
+      slowest_ms = std::max(slowest_ms, timer.ms() - before_ms);
     }
     const Tensor map = final_map(*head, features);
     if (failed.empty() && !all_finite(map))

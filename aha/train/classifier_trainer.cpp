@@ -107,12 +107,7 @@ class ClassifierTask : public TrainTask {
   }
 
   void load(Batch& batch) const override {
-    fill(
-        batch,
-        [&](int64_t i, const Image& image, std::span<float> out) {
-          augment(image, augment_, context_.seed, batch.epoch, batch.indices[i], out);
-        },
-        training_);
+    fill_augmented(batch);
     if (augment_.cutmix_share > 0) mix(batch);
   }
 
@@ -156,9 +151,8 @@ class ClassifierTask : public TrainTask {
       Batch batch;
       batch.indices.resize(std::min(kCheckBatch, count - first));
       std::iota(batch.indices.begin(), batch.indices.end(), first);
-      fill(
-          batch, [](int64_t, const Image& image, std::span<float> out) { unchanged(image, out); }, examples,
-          &data);
+      fill(batch, data, examples,
+           [](int64_t, const Image& image, std::span<float> out) { unchanged(image, out); });
       const Tensor logits =
           student_.forward(normalized(batch.pixels.to(torch_device(context_)), input_)).cpu();  // (B, C)
       right += (logits.argmax(1) == batch.labels).sum();
@@ -181,12 +175,7 @@ class ClassifierTask : public TrainTask {
       Batch other;
       other.epoch = batch.epoch;
       other.indices = {cut.partner};
-      fill(
-          other,
-          [&](int64_t, const Image& image, std::span<float> out) {
-            augment(image, augment_, context_.seed, batch.epoch, cut.partner, out);
-          },
-          training_);
+      fill_augmented(other);
       const auto inside = [&](const Tensor& pixels) {  // (3, height, width)
         return pixels.narrow(1, cut.y, cut.height).narrow(2, cut.x, cut.width);
       };
@@ -196,22 +185,26 @@ class ClassifierTask : public TrainTask {
     }
   }
 
+  void fill_augmented(Batch& batch) const {
+    fill(batch, data_, training_, [&](int64_t i, const Image& image, std::span<float> out) {
+      augment(image, augment_, context_.seed, batch.epoch, batch.indices[i], out);
+    });
+  }
+
   // Pixels and labels of batch.indices, which point into `examples`, which point into the data set.
   template <class Write>
-  void fill(Batch& batch, Write write, const std::vector<int64_t>& examples,
-            const Dataset* data = nullptr) const {
-    if (!data) data = &data_;
+  void fill(Batch& batch, const Dataset& data, const std::vector<int64_t>& examples, Write write) const {
     const auto count = static_cast<int64_t>(batch.indices.size());
     const int64_t side = input_.size, floats = side * side * 3;
     Tensor rows = torch::empty({count, side, side, 3});
     batch.labels = torch::empty({count}, torch::kInt64);
     for (int64_t i = 0; i < count; ++i) {
       const int64_t example = examples[batch.indices[i]];
-      Image image = data->image(example);
+      Image image = data.image(example);
       if (image.width != side || image.height != side)
         image = center_cropped(resized_short_side(image, input_.resize, input_.filter), input_.size);
       write(i, image, std::span(rows.data_ptr<float>() + i * floats, floats));
-      batch.labels[i] = data->label(example);
+      batch.labels[i] = data.label(example);
     }
     batch.pixels = rows.permute({0, 3, 1, 2});  // (B, 3, S, S), channels last
   }

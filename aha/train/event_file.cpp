@@ -72,13 +72,9 @@ EventFile::EventFile(const std::string& folder) {
   ::gethostname(host, sizeof host - 1);
   path_ = fmt::format("{}/events.out.tfevents.{:010d}.{}.{}", folder, static_cast<int64_t>(wall_time()), host,
                       ::getpid());
-  file_ = std::fopen(path_.c_str(), "ab");
+  file_.open(path_, std::ios::app | std::ios::binary);
   if (!file_) throw input_error("{}: cannot write: {}", path_, std::strerror(errno));
   record(event(0, bytes_field(3, "brain.Event:2")));
-}
-
-EventFile::~EventFile() {
-  std::fclose(file_);
 }
 
 void EventFile::scalar(std::string_view tag, int64_t step, double value) {
@@ -88,13 +84,8 @@ void EventFile::scalar(std::string_view tag, int64_t step, double value) {
 
 void EventFile::record(std::string_view data) {
   const std::string length = raw(static_cast<uint64_t>(data.size()));
-  const std::string all = length + raw(masked_crc32c(length)) + std::string(data) + raw(masked_crc32c(data));
-  if (std::fwrite(all.data(), 1, all.size(), file_) != all.size())
+  if (!(file_ << length << raw(masked_crc32c(length)) << data << raw(masked_crc32c(data))))
     throw work_error("{}: cannot write: {}", path_, std::strerror(errno));
-}
-
-void EventFile::flush() {
-  std::fflush(file_);
 }
 
 }  // namespace aha

@@ -6,12 +6,9 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
-#include <memory>
-#include <span>
+#include <fstream>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace aha {
 
@@ -24,19 +21,16 @@ class EventFile {
  public:
   // FOLDER/events.out.tfevents.SECONDS.HOST.PID
   explicit EventFile(const std::string& folder);
-  ~EventFile();
-  EventFile(const EventFile&) = delete;
-  EventFile& operator=(const EventFile&) = delete;
 
   void scalar(std::string_view tag, int64_t step, double value);
-  void flush();
+  void flush() { file_.flush(); }
   const std::string& path() const { return path_; }
 
  private:
   void record(std::string_view event);
 
   std::string path_;
-  std::FILE* file_ = nullptr;
+  std::ofstream file_;
 };
 
 }  // namespace aha

@@ -37,17 +37,12 @@ void put_scalars(EventFile& events, const std::string& tag, int64_t step,
 RunLog::RunLog(const std::string& folder, int64_t resume_step)
     : path_(folder + "/log.jsonl"), events_(folder) {
   write_file_atomically(path_, rows_up_to(path_, resume_step));
-  file_ = std::fopen(path_.c_str(), "ab");
+  file_.open(path_, std::ios::app | std::ios::binary);
   if (!file_) throw input_error("{}: cannot write: {}", path_, std::strerror(errno));
 }
 
-RunLog::~RunLog() {
-  std::fclose(file_);
-}
-
 void RunLog::write(const nlohmann::ordered_json& row) {
-  const std::string line = row.dump() + "\n";
-  if (std::fwrite(line.data(), 1, line.size(), file_) != line.size() || std::fflush(file_) != 0)
+  if (!(file_ << row.dump() << std::endl))
     throw work_error("{}: cannot write: {}", path_, std::strerror(errno));
   put_scalars(events_, "", row.at("step").get<int64_t>(), row);
   events_.flush();

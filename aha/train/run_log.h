@@ -5,6 +5,7 @@
 // does the same by itself when it meets a second event file with earlier steps.
 #pragma once
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -16,15 +17,12 @@ class RunLog {
  public:
   // Rows up to `resume_step` are kept; 0 begins anew.
   RunLog(const std::string& folder, int64_t resume_step);
-  ~RunLog();
-  RunLog(const RunLog&) = delete;
-  RunLog& operator=(const RunLog&) = delete;
 
   void write(const nlohmann::ordered_json& row);
 
  private:
   std::string path_;
-  std::FILE* file_ = nullptr;
+  std::ofstream file_;
   EventFile events_;
 };
 

@@ -2,7 +2,6 @@
 
 #include "aha/tensor/torch.h"
 
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 
@@ -11,6 +10,7 @@
 #include "aha/base/log.h"
 #include "aha/base/parallel.h"
 #include "aha/base/rng.h"
+#include "aha/base/timer.h"
 #include "aha/data/prefetch.h"
 #include "aha/nn/module_state.h"
 #include "aha/train/checkpoint.h"
@@ -19,12 +19,7 @@
 namespace aha {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr uint64_t kShufflePurpose = 0x73687566;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // Which examples this worker sees at a step; epochs are permuted once each.
 class Order {
@@ -109,12 +104,12 @@ class Run {
     if (group_.leader()) log_ = std::make_unique<RunLog>(options_.out, step_);
     report_.steps = total;
     report_.first_step = step_;
-    start_ = Clock::now();
+    timer_ = Timer();
   }
 
   // Returns whether the run is to stop here.
   bool step(const Batch& batch) {
-    const auto start = Clock::now();
+    const Timer timer;
     rate_ = learning_rate(options_.schedule, step_, total_);
     parameters_.zero_gradients();
     const Losses losses = task_.losses(batch);
@@ -137,7 +132,7 @@ class Run {
     meters_.add("loss", loss_);
     for (const auto& [name, value] : losses.terms) meters_.add(name, value.item<double>());
     meters_.add("gradient_norm", norm);
-    training_seconds_ += seconds_since(start);
+    training_seconds_ += timer.seconds();
     return stop;
   }
 
@@ -178,7 +173,7 @@ class Run {
     report_.best = best_;
     report_.last = last_;
     report_.best_step = best_step_;
-    report_.seconds = seconds_since(start_);
+    report_.seconds = timer_.seconds();
     report_.images_per_second = speed();
     return report_;
   }
@@ -203,7 +198,7 @@ class Run {
     log_->write({{"step", step_}, {"epoch", epochs_done}, {"validation", last_}});
     const double left = static_cast<double>(total_ - step_) /
                         static_cast<double>(std::max<int64_t>(1, step_ - report_.first_step)) *
-                        seconds_since(start_);
+                        timer_.seconds();
     spdlog::info("epoch {}/{}: loss {:.3f}{}, {} {:.4f} (best {:.4f}), {:.0f} images/s, {} left", epochs_done,
                  options_.epochs, loss_, remark_.empty() ? "" : " (" + remark_ + ")", task_.score(), score,
                  best_.at(task_.score()), speed(), clock_text(left));
@@ -257,7 +252,7 @@ class Run {
   std::string remark_;
   std::unique_ptr<RunLog> log_;
   TrainReport report_;
-  Clock::time_point start_;
+  Timer timer_;
 };
 
 }  // namespace

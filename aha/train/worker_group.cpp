@@ -149,34 +149,24 @@ void together(int rank, int size, Operation operation) {
   }
 }
 
-// Gloo knows only the CPU's memory.
-struct OnHost {
-  Tensor& original;
-  Tensor copy;
-  OnHost(Tensor& flat, bool needed) : original(flat), copy(needed ? flat.cpu() : flat) {}
-  void write_back() {
-    if (!copy.is_same(original)) original.copy_(copy);
-  }
-};
-
 }  // namespace
 
-void WorkerGroup::sum(Tensor& flat) {
+template <class Operation>
+void WorkerGroup::collectively(Tensor& flat, Operation operation) {
   if (!connection_) return;
   const torch::NoGradGuard no_grad;
-  OnHost held(flat, flat.is_cuda() && !connection_->nccl);
-  std::vector<Tensor> tensors = {held.copy};
-  together(rank_, size_, [&] { return connection_->for_tensor(held.copy).allreduce(tensors); });
-  held.write_back();
+  const bool elsewhere = flat.is_cuda() && !connection_->nccl;  // Gloo knows only the CPU's memory
+  std::vector<Tensor> tensors = {elsewhere ? flat.cpu() : flat};
+  together(rank_, size_, [&] { return operation(connection_->for_tensor(tensors[0]), tensors); });
+  if (elsewhere) flat.copy_(tensors[0]);
+}
+
+void WorkerGroup::sum(Tensor& flat) {
+  collectively(flat, [](Backend& group, auto& tensors) { return group.allreduce(tensors); });
 }
 
 void WorkerGroup::broadcast(Tensor& flat) {
-  if (!connection_) return;
-  const torch::NoGradGuard no_grad;
-  OnHost held(flat, flat.is_cuda() && !connection_->nccl);
-  std::vector<Tensor> tensors = {held.copy};
-  together(rank_, size_, [&] { return connection_->for_tensor(held.copy).broadcast(tensors); });
-  held.write_back();
+  collectively(flat, [](Backend& group, auto& tensors) { return group.broadcast(tensors); });
 }
 
 void WorkerGroup::barrier() {

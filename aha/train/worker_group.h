@@ -38,6 +38,8 @@ class WorkerGroup {
 
  private:
   struct Connection;
+  template <class Operation>
+  void collectively(Tensor& flat, Operation operation);
   std::unique_ptr<Connection> connection_;
   int rank_ = 0, size_ = 1;
 };
