@@ -30,7 +30,7 @@ std::vector<FitRow> bench_fit(const FitBenchOptions& options, const Context& con
   std::vector<FitRow> rows;
   for (const Problem& p : problems) {
     const auto [name, architecture] = name_and_architecture(p);
-    const int64_t batch = context.batch_size > 0 ? context.batch_size : static_cast<int64_t>(p.sizes[0]);
+    const int64_t batch = context.batch_size > 0 ? context.batch_size : p.size(0);
     const Learner ours = make_learner(architecture), theirs = make_learner(architecture);
     const Tensor pixels = torch::rand({batch, 3, ours.size, ours.size}),
                  labels = torch::zeros({batch}, torch::kInt64);

@@ -49,8 +49,7 @@ struct Bench {
   }
 
   void gemm_problem(const Problem& p) {
-    const auto rows = static_cast<int64_t>(p.sizes[0]), k = static_cast<int64_t>(p.sizes[1]),
-               n = static_cast<int64_t>(p.sizes[2]);
+    const int64_t rows = p.size(0), k = p.size(1), n = p.size(2);
     const auto weights = random_floats(n * k, 0.03f);
     const auto w = PackedWeights::forward(kernels.format, weights.data(), n, k);
     const int64_t stride = w.padded_outputs();
@@ -79,8 +78,7 @@ struct Bench {
   }
 
   void attention_problem(const Problem& p) {
-    const auto images = static_cast<int64_t>(p.sizes[0]), heads = static_cast<int64_t>(p.sizes[1]),
-               tokens = static_cast<int64_t>(p.sizes[2]), width = static_cast<int64_t>(p.sizes[3]);
+    const int64_t images = p.size(0), heads = p.size(1), tokens = p.size(2), width = p.size(3);
     Heads q(kernels.format, images, heads, tokens, width), k(kernels.format, images, heads, tokens, width),
         v(kernels.format, images, heads, tokens, width);
     const auto values = random_floats(width, 0.3f);
@@ -107,8 +105,7 @@ struct Bench {
 
   // The gradient of a GEMM's weights: dy^T x.
   void weight_gradient_problem(const Problem& p) {
-    const auto rows = static_cast<int64_t>(p.sizes[0]), n = static_cast<int64_t>(p.sizes[1]),
-               k = static_cast<int64_t>(p.sizes[2]);
+    const int64_t rows = p.size(0), n = p.size(1), k = p.size(2);
     const int64_t stride = rounded_to_panel(k);
     Activations dy(kernels.format, rows, n), x(kernels.format, rows, k);
     operand_from_rows(kernels, rows, random_floats(rows * n, 1).data(), n, dy);
@@ -123,8 +120,7 @@ struct Bench {
 
   // Taps that fall beside the image are not computed and do not count.
   void depthwise_problem(const Problem& p) {
-    const auto images = static_cast<int64_t>(p.sizes[0]), side = static_cast<int64_t>(p.sizes[1]),
-               channels = static_cast<int64_t>(p.sizes[2]);
+    const int64_t images = p.size(0), side = p.size(1), channels = p.size(2);
     const int64_t count = images * side * side * channels;
     const auto kernel = random_floats(channels * DepthwiseWeights::kTaps, 0.1f), in = random_floats(count, 1);
     std::vector<float> out(in.size());
@@ -153,8 +149,7 @@ struct Bench {
   }
 
   void convolution_problem(const Problem& p) {
-    const auto side = static_cast<int64_t>(p.sizes[0]), channels = static_cast<int64_t>(p.sizes[1]),
-               outputs = static_cast<int64_t>(p.sizes[2]);
+    const int64_t side = p.size(0), channels = p.size(1), outputs = p.size(2);
     constexpr int64_t kSide = 3;
     const int64_t wide = side + kSide - 1, depth = kSide * kSide * channels;
     const auto in = random_floats(wide * wide * channels, 1), kernel = random_floats(outputs * depth, 0.1f);

@@ -10,6 +10,11 @@
 namespace aha {
 namespace {
 
+constexpr std::pair<const char*, std::optional<double> NetworkFigures::*> kOptionalFigures[] = {
+    {"forward_backward_ms", &NetworkFigures::forward_backward_ms},
+    {"memory_mb", &NetworkFigures::memory_mb},
+    {"masks_mb", &NetworkFigures::masks_mb}};
+
 struct NetworkProblem {
   std::string name, architecture;
   int64_t batch = 1;
@@ -20,7 +25,7 @@ std::vector<NetworkProblem> problems(const NetworkBenchOptions& options, const C
   std::vector<std::string> names;
   for (const Problem& p : problems_of("networks", 1, options.long_list || !options.network.empty())) {
     const auto [name, architecture] = name_and_architecture(p);
-    const auto batch = context.batch_size > 0 ? context.batch_size : static_cast<int64_t>(p.sizes[0]);
+    const auto batch = context.batch_size > 0 ? context.batch_size : p.size(0);
     names.push_back(name);
     if (options.network.empty() || options.network == name) list.push_back({name, architecture, batch});
   }
@@ -142,18 +147,16 @@ std::vector<NetworkRow> bench_networks(const NetworkBenchOptions& options, const
 
 nlohmann::ordered_json json_from(const NetworkFigures& f) {
   nlohmann::ordered_json json = {{"forward_ms", f.forward_ms}};
-  if (f.forward_backward_ms) json["forward_backward_ms"] = *f.forward_backward_ms;
-  if (f.memory_mb) json["memory_mb"] = *f.memory_mb;
-  if (f.masks_mb) json["masks_mb"] = *f.masks_mb;
+  for (const auto& [name, member] : kOptionalFigures)
+    if (f.*member) json[name] = *(f.*member);
   return json;
 }
 
 NetworkFigures network_figures_from_json(const nlohmann::json& row) {
   NetworkFigures f;
   f.forward_ms = row.at("forward_ms");
-  if (row.contains("forward_backward_ms")) f.forward_backward_ms = row["forward_backward_ms"].get<double>();
-  if (row.contains("memory_mb")) f.memory_mb = row["memory_mb"].get<double>();
-  if (row.contains("masks_mb")) f.masks_mb = row["masks_mb"].get<double>();
+  for (const auto& [name, member] : kOptionalFigures)
+    if (row.contains(name)) f.*member = row[name].get<double>();
   return f;
 }
 

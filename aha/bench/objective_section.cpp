@@ -18,10 +18,6 @@
 namespace aha {
 namespace {
 
-int64_t size_at(const Problem& p, int i) {
-  return static_cast<int64_t>(p.sizes[i]);
-}
-
 // Our target, and eager libtorch's where a peer was asked for.
 std::vector<Classifier*> sides_of(const Subject& subject, bool peer) {
   return peer ? std::vector{subject.target.get(), subject.eager.get()} : std::vector{subject.target.get()};
@@ -125,13 +121,9 @@ std::string ratio_text(double own, const std::optional<double>& peer) {
 std::vector<TrainRow> bench_train(const ObjectiveBenchOptions& options, const Context& context) {
   return rows_of("train", 3, options.long_list, context, [&](const Problem& p) {
     const auto [name, architecture] = name_and_architecture(p);
-    TrainRow row{name,
-                 context.batch_size > 0 ? context.batch_size : size_at(p, 0),
-                 size_at(p, 1),
-                 size_at(p, 2),
-                 threads(),
-                 {},
-                 {}};
+    TrainRow row{
+        name, context.batch_size > 0 ? context.batch_size : p.size(0), p.size(1), p.size(2), threads(), {},
+        {}};
     const Subject subject = make_subject(architecture, context);
     std::vector<std::unique_ptr<TrainStep>> steps;
     std::vector<std::function<void()>> pieces;
@@ -151,15 +143,8 @@ std::vector<RefineRow> bench_refine(const ObjectiveBenchOptions& options, const 
   return rows_of("refine", 3, options.long_list, context, [&](const Problem& p) {
     const auto [name, architecture] = name_and_architecture(p);
     constexpr int64_t kUnrefined = 30;  // images of a batch without refinement
-    RefineRow row{name,
-                  size_at(p, 0),
-                  size_at(p, 1),
-                  size_at(p, 2),
-                  size_at(p, 0) == 0 ? kUnrefined : 1,
-                  threads(),
-                  0,
-                  0,
-                  {}};
+    RefineRow row{name,      p.size(0), p.size(1), p.size(2), p.size(0) == 0 ? kUnrefined : 1,
+                  threads(), 0,         0,         {}};
     const Subject subject = make_subject(architecture, context);
     const Tensor pixels = torch::rand({row.batch, 3, subject.size, subject.size}),
                  classes = torch::zeros({row.batch}, torch::kInt64);
@@ -191,8 +176,7 @@ std::vector<RefineRow> bench_refine(const ObjectiveBenchOptions& options, const 
 std::vector<EvalRow> bench_eval(const ObjectiveBenchOptions& options, const Context& context) {
   return rows_of("eval", 2, options.long_list, context, [&](const Problem& p) {
     const auto [name, architecture] = name_and_architecture(p);
-    EvalRow row{
-        name, context.batch_size > 0 ? context.batch_size : size_at(p, 0), size_at(p, 1), threads(), 0, {}};
+    EvalRow row{name, context.batch_size > 0 ? context.batch_size : p.size(0), p.size(1), threads(), 0, {}};
     const Subject subject = make_subject(architecture, context);
     const Tensor pixels = torch::rand({row.batch, 3, subject.size, subject.size});
     const Tensor black = torch::zeros_like(pixels), classes = torch::zeros({row.batch}, torch::kInt64);

@@ -17,6 +17,8 @@ namespace aha {
 struct Problem {
   std::vector<double> sizes;
   std::string words;  // the rest of the line
+
+  int64_t size(int i) const { return static_cast<int64_t>(sizes[i]); }
 };
 
 // `count` numbers per line; a line with fewer is an input error that names it.

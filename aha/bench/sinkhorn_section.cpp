@@ -74,7 +74,7 @@ std::vector<SinkhornRow> bench_sinkhorn(const SinkhornBenchOptions& options, con
   const SingleThread single;
   return rows_of("sinkhorn", 3, options.long_list, context, [&](const Problem& p) {
     SinkhornRow row;
-    row.K = static_cast<int64_t>(p.sizes[0]);
+    row.K = p.size(0);
     row.tau = p.sizes[1];
     row.noise = p.sizes[2];
     Runner run(row);

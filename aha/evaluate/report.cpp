@@ -31,9 +31,13 @@ std::string png_uri(const Image& image) {
   return "data:image/png;base64," + base64(std::as_bytes(std::span(bytes)));
 }
 
+std::string wide_table(const std::string& rows, const char* kind = "") {
+  return fmt::format("<div class=\"wide\"><table{}>{}</table></div>\n", kind, rows);
+}
+
 std::string metric_table(const Evaluation& e, const std::string& explained) {
   const Summary& s = e.summary;
-  std::string out = "<div class=\"wide\"><table><tr><th>method</th>";
+  std::string out = "<tr><th>method</th>";
   for (const auto& metric : s.metrics)
     out += fmt::format("<th title=\"{}\">{} {}</th>", escaped(metric.summary), escaped(metric.name),
                        up_or_down(metric));
@@ -55,12 +59,12 @@ std::string metric_table(const Evaluation& e, const std::string& explained) {
     out += fmt::format("<td>{}</td><td>{}</td><td>{:.1f} %</td></tr>\n", seconds_text(row.timing),
                        text_from_passes(row.passes), 100 * row.tie_rate);
   }
-  return out + "</table></div>\n";
+  return wide_table(out);
 }
 
 std::string reference_table(const Evaluation& e, const std::string& explained) {
   const Summary& s = e.summary;
-  std::string out = "<div class=\"wide\"><table><tr><th>method</th>";
+  std::string out = "<tr><th>method</th>";
   for (const auto& metric : s.metrics)
     for (const auto& reference : s.references)
       out += fmt::format("<th>{} {}<br><small>{}</small></th>", metric.name, up_or_down(metric), reference);
@@ -72,14 +76,14 @@ std::string reference_table(const Evaluation& e, const std::string& explained) {
         out += fmt::format("<td>{:.4f}</td>", row->metrics.at(metric.name).per_reference.at(reference));
     out += "</tr>\n";
   }
-  return out + "</table></div>\n";
+  return wide_table(out);
 }
 
 std::string rival_table(const Evaluation& e, const std::string& explained) {
   const Summary& s = e.summary;
   std::string out =
-      "<div class=\"wide\"><table><tr><th>method</th><th>metric</th><th>best "
-      "rival</th><th>difference</th><th>p (Holm)</th><th>wins</th><th>detectable</th></tr>\n";
+      "<tr><th>method</th><th>metric</th><th>best rival</th>"
+      "<th>difference</th><th>p (Holm)</th><th>wins</th><th>detectable</th></tr>\n";
   for (const auto* row : ranked_rows(s, explained))
     for (const auto& metric : s.metrics) {
       const auto& m = row->metrics.at(metric.name);
@@ -91,13 +95,13 @@ std::string rival_table(const Evaluation& e, const std::string& explained) {
           escaped(row->method), metric.name, up_or_down(metric), escaped(m.rival), d.difference.mean,
           d.difference.low, d.difference.high, m.corrected_p, 100 * d.win_rate, m.detectable);
     }
-  return out + "</table></div>\n";
+  return wide_table(out);
 }
 
 // One line for each image: itself, then every method's map over it, best method first.
 std::string image_grid(const Evaluation& e) {
   const auto rows = ranked_rows(e.summary, e.summary.explained[0]);
-  std::string out = "<div class=\"wide\"><table class=\"grid\"><tr><th></th>";
+  std::string out = "<tr><th></th>";
   for (const auto* row : rows) out += fmt::format("<th>{}</th>", escaped(row->method));
   out += "</tr>\n";
   for (const ShownImage& shown : e.shown) {
@@ -116,7 +120,7 @@ std::string image_grid(const Evaluation& e) {
     }
     out += "</tr>\n";
   }
-  return out + "</table></div>\n";
+  return wide_table(out, " class=\"grid\"");
 }
 
 // What the reader should know of the numbers, before them; many are folded, so that the table is seen first.

@@ -27,10 +27,6 @@ std::string latex_text(const std::string& text) {
   return out;
 }
 
-nlohmann::json json_from_curves(const SweepCurves& c) {
-  return {{"top", c.top}, {"bottom", c.bottom}};
-}
-
 nlohmann::json json_from_metric(const MetricSummary& m) {
   nlohmann::json out = {{"mean", m.value.mean},
                         {"low", m.value.low},
@@ -97,7 +93,7 @@ nlohmann::json results_json(const Evaluation& e) {
   for (const auto& row : s.rows) {
     nlohmann::json metrics = nlohmann::json::object(), curves = nlohmann::json::object();
     for (const auto& metric : s.metrics) metrics[metric.name] = json_from_metric(row.metrics.at(metric.name));
-    for (const auto& [reference, c] : row.curves) curves[reference] = json_from_curves(c);
+    for (const auto& [reference, c] : row.curves) curves[reference] = {{"top", c.top}, {"bottom", c.bottom}};
     nlohmann::json one = {{"method", row.method},
                           {"class", row.explained},
                           {"metrics", metrics},
