@@ -115,11 +115,7 @@ Command bench_command() {
           "  aha bench --peer --json > bench.json\n"
           "  aha bench --only networks --network vit_b_16 --threads 1 --peer\n"
           "  AHA_TUNING=off aha bench --only networks --eager",
-          [](Declaration& d) -> Run {
-            auto flags = std::make_shared<BenchFlags>();
-            d.add(fields(*flags));
-            return [flags](Call& call) { run(*flags, call); };
-          }};
+          with_flags<BenchFlags>(run)};
 }
 
 }  // namespace aha

@@ -64,6 +64,13 @@ void run_accuracy(const ClassifyFlags& flags, Classifier& target, Call& call) {
                target.info().name, flags.data, 100 * a.top1, 100 * a.top5, a.images, a.images_per_second);
 }
 
+void run(const ClassifyFlags& flags, Call& call) {
+  if (flags.images.empty() == flags.data.empty())
+    throw input_error("expected images or --data, found {}", flags.data.empty() ? "neither" : "both");
+  const auto target = load_target(flags.target, call.context);
+  flags.data.empty() ? run_images(flags, *target, call) : run_accuracy(flags, *target, call);
+}
+
 }  // namespace
 
 Command classify_command() {
@@ -71,18 +78,7 @@ Command classify_command() {
           "  aha classify --target vit_b_16:vit_b_16-c867db91.pth cat.jpg\n"
           "  aha classify --target script:model.pt --input-size 224 --topk 3 --json photos/\n"
           "  aha classify --target vit_ti_16:vit_tiny.safetensors --data list:val.csv",
-          [](Declaration& d) -> Run {
-            auto flags = std::make_shared<ClassifyFlags>();
-            d.add(fields(*flags));
-            d.positionals("IMG", flags->images, "images (JPEG, PNG, WebP) or folders of them", false);
-            return [flags](Call& call) {
-              if (flags->images.empty() == flags->data.empty())
-                throw input_error("expected images or --data, found {}",
-                                  flags->data.empty() ? "neither" : "both");
-              const auto target = load_target(flags->target, call.context);
-              flags->data.empty() ? run_images(*flags, *target, call) : run_accuracy(*flags, *target, call);
-            };
-          }};
+          with_flags<ClassifyFlags>(run, {"IMG", &ClassifyFlags::images, kImagesHelp, false})};
 }
 
 }  // namespace aha

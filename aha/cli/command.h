@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -63,6 +64,28 @@ struct Command {
   std::string name, summary, examples;
   std::function<Run(Declaration&)> declare;
 };
+
+// The words behind the flags of a command ("IMG..."): a member of its struct of flags.
+template <class Flags>
+struct Words {
+  const char* name = "";
+  std::vector<std::string> Flags::*list = nullptr;
+  const char* help = "";
+  bool required = true;
+};
+
+// declare() of a command whose flags are the fields() of one struct.
+template <class Flags>
+std::function<Run(Declaration&)> with_flags(void (*run)(const Flags&, Call&), Words<Flags> words = {}) {
+  return [=](Declaration& d) -> Run {
+    const auto flags = std::make_shared<Flags>();
+    d.add(fields(*flags));
+    if (words.list) d.positionals(words.name, (*flags).*words.list, words.help, words.required);
+    return [=](Call& call) { run(*flags, call); };
+  };
+}
+
+constexpr const char* kImagesHelp = "images (JPEG, PNG, WebP) or folders of them";
 
 // One command per file.
 Command models_command();

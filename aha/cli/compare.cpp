@@ -52,12 +52,7 @@ Command compare_command() {
           "--out sheets cat.jpg\n"
           "  aha compare --target script:model.pt --methods gradient,rise:masks=500 --class 281 --out sheets "
           "cat.jpg",
-          [](Declaration& d) -> Run {
-            auto flags = std::make_shared<CompareFlags>();
-            d.add(fields(*flags));
-            d.positionals("IMG", flags->images, "images (JPEG, PNG, WebP) or folders of them", true);
-            return [flags](Call& call) { run(*flags, call); };
-          }};
+          with_flags<CompareFlags>(run, {"IMG", &CompareFlags::images, kImagesHelp})};
 }
 
 }  // namespace aha

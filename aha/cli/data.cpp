@@ -84,6 +84,15 @@ void export_images(const std::string& spec, const DataFlags& flags, Call& call) 
   fmt::print("{} images in {}\n", data->size(), flags.out);
 }
 
+void run(const DataFlags& flags, Call& call) {
+  const auto& words = flags.words;
+  if (words.size() == 2 && words[0] == "get") return get(words[1], flags, call);
+  if (words.size() == 2 && words[0] == "info") return info(words[1], call);
+  if (words.size() == 2 && words[0] == "export") return export_images(words[1], flags, call);
+  throw input_error("expected `aha data get NAME`, `info DATA` or `export DATA`, found `aha data {}`",
+                    fmt::join(words, " "));
+}
+
 }  // namespace
 
 Command data_command() {
@@ -92,20 +101,7 @@ Command data_command() {
           "  aha data get cifar10 --from cifar-10-binary.tar.gz\n"
           "  aha data info cifar10:sample\n"
           "  aha data export cifar10:sample --limit 8 --out images",
-          [](Declaration& d) -> Run {
-            auto flags = std::make_shared<DataFlags>();
-            d.add(fields(*flags));
-            d.positionals("WHAT", flags->words, "get NAME, info DATA or export DATA", true);
-            return [flags](Call& call) {
-              const auto& words = flags->words;
-              if (words.size() == 2 && words[0] == "get") return get(words[1], *flags, call);
-              if (words.size() == 2 && words[0] == "info") return info(words[1], call);
-              if (words.size() == 2 && words[0] == "export") return export_images(words[1], *flags, call);
-              throw input_error(
-                  "expected `aha data get NAME`, `info DATA` or `export DATA`, found `aha data {}`",
-                  fmt::join(words, " "));
-            };
-          }};
+          with_flags<DataFlags>(run, {"WHAT", &DataFlags::words, "get NAME, info DATA or export DATA"})};
 }
 
 }  // namespace aha

@@ -61,11 +61,7 @@ Command eval_command() {
           "--class both --out results\n"
           "  aha eval --target script:model.pt --data folder:photos --methods rise:masks=1000 --protocol "
           "equations --limit 50 --out results",
-          [](Declaration& d) -> Run {
-            auto flags = std::make_shared<EvalFlags>();
-            d.add(fields(*flags));
-            return [flags](Call& call) { run(*flags, call); };
-          }};
+          with_flags<EvalFlags>(run)};
 }
 
 }  // namespace aha

@@ -61,12 +61,7 @@ Command explain_command() {
       "  aha explain --target vit_b_16:vit_b_16.pth --explainer my-explainer --refine 3 --out maps photos/\n"
       "  aha explain --target vit_ti_16:vit_tiny.safetensors --method chefer --class 'tabby' --out maps "
       "cat.jpg",
-      [](Declaration& d) -> Run {
-        auto flags = std::make_shared<ExplainFlags>();
-        d.add(fields(*flags));
-        d.positionals("IMG", flags->images, "images (JPEG, PNG, WebP) or folders of them", true);
-        return [flags](Call& call) { run(*flags, call); };
-      }};
+      with_flags<ExplainFlags>(run, {"IMG", &ExplainFlags::images, kImagesHelp})};
 }
 
 }  // namespace aha

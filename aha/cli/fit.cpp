@@ -40,11 +40,7 @@ Command fit_command() {
           "  aha fit --config recipes/cifar10-convnext.toml --out runs/convnext --resume\n"
           "  aha fit --arch vit_mini_4 --data cifar10:train --teacher runs/convnext --epochs 30 --workers 2 "
           "--out runs/vit4",
-          [](Declaration& d) -> Run {
-            auto options = std::make_shared<FitOptions>();
-            d.add(fields(*options));
-            return [options](Call& call) { run(*options, call); };
-          }};
+          with_flags<FitOptions>(run)};
 }
 
 }  // namespace aha

@@ -23,9 +23,14 @@ nlohmann::json json_from(const ExplainerReport& report, const std::string& out) 
           {"images_per_second", report.train.images_per_second}};
 }
 
-void run_train(TrainFlags& flags, Call& call) {
-  std::tie(flags.run.target, flags.run.load) = named_target(flags.target);
-  const auto report = train_explainer(flags.run, call.context);
+Fields fields(TrainFlags& f) {
+  return fields(f.target).nest("", fields(f.run));
+}
+
+void run(const TrainFlags& flags, Call& call) {
+  ExplainerRun wanted = flags.run;
+  std::tie(wanted.target, wanted.load) = named_target(flags.target);
+  const auto report = train_explainer(wanted, call.context);
   if (!report) return;
   const std::string& out = flags.run.train.train.out;
   if (call.common.json) return call.print(json_from(*report, out));
@@ -45,11 +50,7 @@ Command train_command() {
           "imagenet:DIR:train --out run --config recipes/paper.toml\n"
           "  aha train --target vit_ti_16:vit_tiny.safetensors --data folder:photos --out run --workers 2 "
           "--resume",
-          [](Declaration& d) -> Run {
-            auto flags = std::make_shared<TrainFlags>();
-            d.add(fields(flags->target).nest("", fields(flags->run)));
-            return [flags](Call& call) { run_train(*flags, call); };
-          }};
+          with_flags<TrainFlags>(run)};
 }
 
 }  // namespace aha
