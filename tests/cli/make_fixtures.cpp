@@ -1,11 +1,13 @@
-// Writes what the scripts here work on: tiny model directories with random weights, two good images and two
-// broken ones.
+// Writes what the scripts here and the examples work on: tiny model directories with random weights, two good
+// images and two broken ones.
 #include <cstdio>
 
 #include "aha/base/error.h"
 #include "aha/base/files.h"
 #include "aha/base/rng.h"
 #include "aha/base/startup.h"
+#include "aha/explainer/explainer_catalog.h"
+#include "aha/explainer/explainer_shape.h"
 #include "aha/image/png.h"
 #include "aha/networks/catalog.h"
 #include "aha/networks/vit.h"
@@ -55,6 +57,36 @@ void write_images(const std::string& folder) {
   aha::write_file_atomically(folder + "/broken/broken.jpg", std::string("\xff\xd8\xff\xe0\x00\x10JFIF", 10));
 }
 
+// For the examples: a ConvNeXt, an untrained explainer of it, an image.
+void write_example(const std::string& folder) {
+  aha::make_directories(folder);
+  const auto& architecture = aha::architecture_named("convnext_mini");
+  const auto& family = aha::family_of(architecture);
+  auto config = family.changed(architecture.config, "image_size=16:depths=1,1:widths=4,8", "tiny");
+  config["classes"] = 3;
+  const auto network = family.make(config, "tiny");
+  network->initialize(1);
+  network->set_layer_scale(0.5);
+  aha::ModelCard card;
+  card.summary = "a tiny network for tests";
+  card.input.size = card.input.resize = network->image_size();
+  card.classes = {"one", "two", "three"};
+  aha::save_classifier(folder + "/target", *network, card);
+
+  aha::Context context;
+  const auto target = aha::load_classifier(folder + "/target", {}, context);
+  const auto explainer = aha::make_explainer(*target, {}, context);
+  aha::ModelCard explained;
+  explained.summary = "an untrained explainer for tests";
+  explained.input = card.input;
+  explained.classes = card.classes;
+  explained.target = aha::ModelCard::TargetPart{"target", "convnext", target->info().sha256};
+  aha::save_explainer(folder + "/explainer", *explainer, explained);
+
+  torch::manual_seed(1);
+  aha::write_png(folder + "/image.png", aha::image_from_tensor(torch::rand({3, 20, 24})));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -69,6 +101,7 @@ int main(int argc, char** argv) {
     write_tiny_model(folder + "/larger", 64, {"ant", "bee", "cat", "dog", "elk"});
     write_encoder(folder + "/dinov3_vits16.safetensors");
     write_images(folder);
+    write_example(folder + "/example");
   } catch (const aha::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;
