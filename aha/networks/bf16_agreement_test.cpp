@@ -10,7 +10,7 @@
 #include <fstream>
 
 #include "aha/image/read.h"
-#include "aha/kernels/sets/tile_model.h"
+#include "aha/testing/tile_model.h"
 #include "aha/networks/catalog.h"
 #include "aha/networks/vit_engine.h"
 #include "aha/testing/checks.h"

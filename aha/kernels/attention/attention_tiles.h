@@ -262,15 +262,7 @@ class AttentionTiles {
   // Scores p and gradients d of one row -> weights P and dS; both zero beyond the last token.
   void weigh(float* p, float* d, float log_sum) const {
     for (int64_t j = tokens_; j < padded_; ++j) p[j] = kNoWeight, d[j] = 0;
-    const Vec shift = splat(log_sum);
-    Vec total{};
-    for (int64_t j = 0; j < padded_; j += kLanes) {
-      const Vec e = exponential(load(p + j) - shift);
-      store(p + j, e);
-      total = fma(e, load(d + j), total);
-    }
-    const Vec mean = splat(reduce_add(total));
-    for (int64_t j = 0; j < padded_; j += kLanes) store(d + j, load(p + j) * (load(d + j) - mean));
+    weigh_row(p, d, padded_, log_sum);
     for (int64_t j = tokens_; j < padded_; ++j) p[j] = d[j] = 0;
   }
 

@@ -108,15 +108,7 @@ inline void attention_backward_f32(const AttentionInput& input, const AttentionG
         for (int64_t r = t; r < t + height; ++r) {
           float *p = weights + r * padded, *d = gradients + r * padded;
           for (int64_t j = tokens; j < padded; ++j) p[j] = kNoWeight;
-          const Vec shift = splat(log_sum[r]);
-          Vec total{};
-          for (int64_t j = 0; j < padded; j += kLanes) {
-            const Vec e = exponential(load(p + j) - shift);
-            store(p + j, e);
-            total = fma(e, load(d + j), total);
-          }
-          const Vec mean = splat(reduce_add(total));
-          for (int64_t j = 0; j < padded; j += kLanes) store(d + j, load(p + j) * (load(d + j) - mean));
+          weigh_row(p, d, padded, log_sum[r]);
         }
       }
       const int64_t column = head * width;

@@ -27,23 +27,25 @@ inline Panel widened(__m512i x) {
   return {{half(_mm512_castsi512_si256(x)), half(_mm512_extracti64x4_epi64(x, 1))}};
 }
 
+struct Bf16Elements {
+  using Element = Bf16;
+  static Bf16* data(const Activations& a) { return const_cast<Bf16*>(a.bf16()); }
+  static Bf16* data(const Heads& a) { return const_cast<Bf16*>(a.bf16()); }
+};
+
 // Hardware: tiles and narrowed(Vec first, Vec second), the rounding of 32 floats to bf16.
 template <class Hardware>
-struct FormBf16 {
-  using Element = Bf16;
+struct FormBf16 : Bf16Elements {
   static constexpr Format kFormat = Format::kBf16;
   static constexpr int kPlanes = 1;
   static Panel get(const Bf16* p, int64_t) { return widened(_mm512_load_si512(p)); }
   static void put(Bf16* p, int64_t, const Panel& s) {
     _mm512_store_si512(p, Hardware::narrowed(s.v[0], s.v[1]));
   }
-  static Bf16* data(const Activations& a) { return const_cast<Bf16*>(a.bf16()); }
-  static Bf16* data(const Heads& a) { return const_cast<Bf16*>(a.bf16()); }
 };
 
 template <class Hardware>
-struct FormBf16Pair {
-  using Element = Bf16;
+struct FormBf16Pair : Bf16Elements {
   static constexpr Format kFormat = Format::kBf16Pair;
   static constexpr int kPlanes = 2;
   static Panel get(const Bf16* p, int64_t plane) {
@@ -55,8 +57,6 @@ struct FormBf16Pair {
     _mm512_store_si512(p, high);
     _mm512_store_si512(p + plane, Hardware::narrowed(s.v[0] - rounded.v[0], s.v[1] - rounded.v[1]));
   }
-  static Bf16* data(const Activations& a) { return const_cast<Bf16*>(a.bf16()); }
-  static Bf16* data(const Heads& a) { return const_cast<Bf16*>(a.bf16()); }
 };
 
 #endif

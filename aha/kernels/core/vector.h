@@ -18,19 +18,28 @@ namespace aha {
 namespace {
 
 #if defined(__AVX512F__)
-
 using Vec = __m512;
-constexpr int kLanes = 16;
+#elif defined(__AVX2__)
+using Vec = __m256;
+#else
+using Vec = float __attribute__((vector_size(16)));
+#endif
+constexpr int kLanes = sizeof(Vec) / sizeof(float);
 
 inline Vec load(const float* p) {
-  return _mm512_loadu_ps(p);
+  Vec x;
+  __builtin_memcpy(&x, p, sizeof x);
+  return x;
 }
 inline void store(float* p, Vec x) {
-  _mm512_storeu_ps(p, x);
+  __builtin_memcpy(p, &x, sizeof x);
 }
 inline Vec splat(float x) {
-  return _mm512_set1_ps(x);
+  return x - Vec{};
 }
+
+#if defined(__AVX512F__)
+
 inline Vec fma(Vec a, Vec b, Vec c) {
   return _mm512_fmadd_ps(a, b, c);
 }
@@ -70,18 +79,6 @@ inline Vec where_not_negative(Vec x, Vec a, Vec b) {
 
 #elif defined(__AVX2__)
 
-using Vec = __m256;
-constexpr int kLanes = 8;
-
-inline Vec load(const float* p) {
-  return _mm256_loadu_ps(p);
-}
-inline void store(float* p, Vec x) {
-  _mm256_storeu_ps(p, x);
-}
-inline Vec splat(float x) {
-  return _mm256_set1_ps(x);
-}
 inline Vec fma(Vec a, Vec b, Vec c) {
   return _mm256_fmadd_ps(a, b, c);
 }
@@ -125,20 +122,6 @@ inline Vec where_not_negative(Vec x, Vec a, Vec b) {
 
 #else  // any CPU: the little that sinkhorn/ needs
 
-using Vec = float __attribute__((vector_size(16)));
-constexpr int kLanes = 4;
-
-inline Vec load(const float* p) {
-  Vec x;
-  __builtin_memcpy(&x, p, sizeof x);
-  return x;
-}
-inline void store(float* p, Vec x) {
-  __builtin_memcpy(p, &x, sizeof x);
-}
-inline Vec splat(float x) {
-  return x - Vec{};
-}
 inline float reduce_add(Vec x) {
   return (x[0] + x[2]) + (x[1] + x[3]);
 }

@@ -52,6 +52,19 @@ inline void weights_of_row(float* p, int64_t columns, float log_sum) {
   for (int64_t j = 0; j < columns; j += kLanes) store(p + j, exponential(load(p + j) - shift));
 }
 
+// Scores p and gradients d = dP of a row -> weights P = e^(p - log_sum) and dS = P (d - sum(P d)).
+inline void weigh_row(float* p, float* d, int64_t columns, float log_sum) {
+  const Vec shift = splat(log_sum);
+  Vec total{};
+  for (int64_t j = 0; j < columns; j += kLanes) {
+    const Vec e = exponential(load(p + j) - shift);
+    store(p + j, e);
+    total = fma(e, load(d + j), total);
+  }
+  const Vec mean = splat(reduce_add(total));
+  for (int64_t j = 0; j < columns; j += kLanes) store(d + j, load(p + j) * (load(d + j) - mean));
+}
+
 constexpr float kNoWeight = -1e30f;  // a score whose exponential vanishes beside any other
 
 inline void softmax_rows_vector(int64_t rows, int64_t columns, float* x, int64_t stride, float* log_sum_exp) {

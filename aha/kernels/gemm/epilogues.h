@@ -21,33 +21,17 @@ inline void fetch_for_write(const void* p) {
 template <class Form, class Description>
 struct Finisher;
 
-template <class Form>
-struct Finisher<Form, StoreRows> {
-  explicit Finisher(const StoreRows& e) : e(e) {}
-  struct Sink {
-    float* out;
-    int64_t stride;
-    Panel bias;
-    void finish(int64_t row, const Panel& sums) const { store_panel(out + row * stride, sums + bias); }
-    void fetch(int64_t row) const {
-      fetch_for_write(out + row * stride);
-      fetch_for_write(out + row * stride + 16);
-    }
-  };
-  Sink at(int64_t column) const { return {e.out + column, e.stride, bias_panel(e.bias, column)}; }
-  StoreRows e;
-};
-
-template <class Form>
-struct Finisher<Form, AddToRows> {
-  explicit Finisher(const AddToRows& e) : e(e) {}
+template <class Description>  // StoreRows or AddToRows
+struct RowsFinisher {
+  explicit RowsFinisher(const Description& e) : e(e) {}
   struct Sink {
     float* out;
     int64_t stride;
     Panel bias;
     void finish(int64_t row, const Panel& sums) const {
       float* p = out + row * stride;
-      store_panel(p, load_panel(p) + (sums + bias));
+      const Panel finished = sums + bias;
+      store_panel(p, std::is_same_v<Description, AddToRows> ? load_panel(p) + finished : finished);
     }
     void fetch(int64_t row) const {
       fetch_for_write(out + row * stride);
@@ -55,7 +39,15 @@ struct Finisher<Form, AddToRows> {
     }
   };
   Sink at(int64_t column) const { return {e.out + column, e.stride, bias_panel(e.bias, column)}; }
-  AddToRows e;
+  Description e;
+};
+template <class Form>
+struct Finisher<Form, StoreRows> : RowsFinisher<StoreRows> {
+  using RowsFinisher::RowsFinisher;
+};
+template <class Form>
+struct Finisher<Form, AddToRows> : RowsFinisher<AddToRows> {
+  using RowsFinisher::RowsFinisher;
 };
 
 template <class Form>

@@ -3,6 +3,6 @@
 
 namespace aha {
 
-constinit const KernelSet kAvx2Kernels = vector_kernels("avx2 f32", Isa::kAvx2, &kSinkhornAvx2);
+constinit const KernelSet kAvx2Kernels = vector_kernels("avx2 f32", Isa::kAvx2);
 
 }  // namespace aha

@@ -3,6 +3,6 @@
 
 namespace aha {
 
-constinit const KernelSet kAvx512Kernels = vector_kernels("avx512 f32", Isa::kAvx512, &kSinkhornAvx512);
+constinit const KernelSet kAvx512Kernels = vector_kernels("avx512 f32", Isa::kAvx512);
 
 }  // namespace aha

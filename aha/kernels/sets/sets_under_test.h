@@ -7,7 +7,7 @@
 
 #include "aha/base/rng.h"
 #include "aha/kernels/kernel_set.h"
-#include "aha/kernels/sets/tile_model.h"
+#include "aha/testing/tile_model.h"
 #include "aha/testing/close.h"
 
 namespace aha::checks {

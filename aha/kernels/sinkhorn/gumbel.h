@@ -13,7 +13,4 @@ namespace aha {
 // out (rows, K): the rows first_row, first_row + 1, ...
 void gumbel_rows(uint64_t seed, uint64_t stream, int64_t K, int64_t first_row, std::span<float> out);
 
-// One number, from Rng alone.
-double gumbel_ref(uint64_t seed, uint64_t stream, int64_t K, int64_t row, int64_t column);
-
 }  // namespace aha

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "aha/base/error.h"
-#include "aha/base/rng.h"
 #include "aha/kernels/kernel_set.h"
 #include "aha/kernels/sinkhorn/gumbel.h"
 #include "aha/kernels/sinkhorn/sinkhorn_state.h"
@@ -39,17 +38,6 @@ void check(const SinkhornProblem& problem, std::span<float> masks) {
 
 const SinkhornLoops& sinkhorn_loops() {
   return *kernel_set(best_isa(), Precision::kF32).sinkhorn;
-}
-
-std::string_view name_of(SinkhornPath path) {
-  switch (path) {
-    case SinkhornPath::kDense:
-      return "dense";
-    case SinkhornPath::kLowRank:
-      return "low-rank";
-    default:
-      return "auto";
-  }
 }
 
 SinkhornWorkspace::SinkhornWorkspace() : state_(std::make_unique<State>()) {}
@@ -156,12 +144,6 @@ void gumbel_rows(uint64_t seed, uint64_t stream, int64_t K, int64_t first_row, s
     sinkhorn_loops().gumbel_row(seed, stream, static_cast<int32_t>(K), first_row, row.data());
     std::copy(row.begin(), row.begin() + K, out.begin() + at);
   }
-}
-
-double gumbel_ref(uint64_t seed, uint64_t stream, int64_t K, int64_t row, int64_t column) {
-  const int64_t blocks = gumbel_blocks(static_cast<int32_t>(K));
-  const auto block = Rng(seed, stream).block(row * blocks + column % blocks);
-  return -std::log(-std::log(double(Rng::unit_from_bits(block[column / blocks]))));
 }
 
 }  // namespace aha

@@ -38,7 +38,6 @@ enum class SinkhornPath {
   kDense,
   kLowRank,  // an input error where it does not apply
 };
-std::string_view name_of(SinkhornPath path);
 
 struct SinkhornProblem {
   std::span<const float> scores;  // (K), finite

@@ -1,12 +1,17 @@
-#include "aha/kernels/sinkhorn/sinkhorn_ref.h"
+// The obvious Sinkhorn of kernels/sinkhorn/sinkhorn.h: log domain, double precision, one half-step after the
+// other.
+#pragma once
 
 #include <cmath>
 #include <numeric>
+#include <vector>
 
+#include "aha/base/rng.h"
 #include "aha/kernels/sinkhorn/gumbel.h"
+#include "aha/kernels/sinkhorn/sinkhorn.h"
+#include "aha/kernels/sinkhorn/sinkhorn_loops.h"
 
 namespace aha {
-namespace {
 
 // The logits and the sums subtracted so far: log plan = logits - rows - columns.
 struct Potentials {
@@ -47,9 +52,13 @@ class LogPlan {
   std::vector<double> logits_;
 };
 
-}  // namespace
+struct SinkhornReference {
+  std::vector<double> plan;        // (K, K) regions x positions
+  std::vector<double> masks;       // (S, K)
+  std::vector<double> score_grad;  // (K), empty without mask_grad
+};
 
-SinkhornReference sinkhorn_ref(const SinkhornProblem& problem, std::span<const float> mask_grad) {
+inline SinkhornReference sinkhorn_ref(const SinkhornProblem& problem, std::span<const float> mask_grad = {}) {
   const auto K = static_cast<int64_t>(problem.scores.size());
   const auto S = static_cast<int64_t>(problem.ks.size());
   const double mean = std::accumulate(problem.scores.begin(), problem.scores.end(), 0.0) / K;
@@ -103,6 +112,13 @@ SinkhornReference sinkhorn_ref(const SinkhornProblem& problem, std::span<const f
   }
   for (double& g : result.score_grad) g -= total / K;  // the centering
   return result;
+}
+
+// One number of Gumbel noise (kernels/sinkhorn/gumbel.h), from Rng alone.
+inline double gumbel_ref(uint64_t seed, uint64_t stream, int64_t K, int64_t row, int64_t column) {
+  const int64_t blocks = gumbel_blocks(static_cast<int32_t>(K));
+  const auto block = Rng(seed, stream).block(row * blocks + column % blocks);
+  return -std::log(-std::log(double(Rng::unit_from_bits(block[column / blocks]))));
 }
 
 }  // namespace aha

@@ -1,4 +1,4 @@
-#include "aha/kernels/sets/tile_model.h"
+#include "aha/testing/tile_model.h"
 
 #include <cstring>
 
