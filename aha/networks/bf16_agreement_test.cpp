@@ -10,10 +10,10 @@
 #include <fstream>
 
 #include "aha/image/read.h"
-#include "aha/testing/tile_model.h"
 #include "aha/networks/catalog.h"
 #include "aha/networks/vit_engine.h"
 #include "aha/testing/checks.h"
+#include "aha/testing/tile_model.h"
 
 namespace aha {
 namespace {

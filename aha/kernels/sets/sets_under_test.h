@@ -7,8 +7,8 @@
 
 #include "aha/base/rng.h"
 #include "aha/kernels/kernel_set.h"
-#include "aha/testing/tile_model.h"
 #include "aha/testing/close.h"
+#include "aha/testing/tile_model.h"
 
 namespace aha::checks {
 
