@@ -159,7 +159,7 @@ def main(probe):
                     subprocess.run([probe, f"{architecture}:{folder}/w.pth", f"{folder}/x.npy", f"{folder}/l.raw", f"{folder}/g.raw", "double"], check=True)
                     for what, file, expected in (("logits in float64", "l", logits), ("gradients in float64", "g", gradient)):
                         found = numpy.fromfile(f"{folder}/{file}.raw", dtype="<f8").reshape(expected.shape)
-                        checks.append((what, relative(found, expected), 1e-9))
+                        checks.append((what, relative(found, expected), 1e-12))
                 else:
                     checks.append(("gradients", relative(our_gradient, gradient), 1e-3))
                 if source == "torchvision":
