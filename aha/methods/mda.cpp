@@ -1,14 +1,12 @@
 // mda: a map searched for on the image itself by the metrics that evaluate it (Walker et al. 2025).
 //
-//   1. insertion: regions are written into a blurred image, each time the one of the q candidates with the
-//   highest
-//      prior that raises the probability most, until tau of the way to the clean image's probability is made
-//   2. deletion: into a gray image, lowest prior first, the one that raises it least; those of stage 1 come
-//   last, in
-//      reverse. Read backwards this is the order of the map.
-//   3. magnitudes: the probabilities on that way, made convex, give each region its value; both curves of the
-//   map (MAS)
-//      correct them once
+//   insertion   regions are written into a blurred image: of the q candidates with the highest prior always
+//               the one that raises the probability most, until tau of the way to the clean image's
+//               probability is made
+//   deletion    the others are written into a gray image: of the q with the lowest prior the one that raises
+//               it least; those of the insertion come last, in reverse. Read backwards this is the order.
+//   magnitudes  the probabilities on that way, made convex, give each region its value; the insertion and
+//               deletion curves of this map correct the values once
 //
 // Regions are the target's patches. Cost at 14 x 14: up to 5110 forwards for the search, 446 for the curves,
 // 37 at most for the blur, and the prior.
@@ -78,6 +76,12 @@ class Mda : public Method {
 
  private:
   class Search;
+
+  Attribution prior_map(const Tensor& one, const Tensor& of_class, std::span<const uint64_t> stream,
+                        const Context& context) {
+    const torch::AutoGradMode with_grad(true);
+    return prior_->attribute(one, of_class, stream, context);
+  }
 
   static std::string fitting_prior(const MethodContext& context) {
     for (const std::string name : {"bi-att", "chefer", "gradcam", "gradient"})
@@ -265,7 +269,7 @@ Attribution Mda::attribute(const Tensor& pixels, const Tensor& classes, std::spa
   std::vector<Tensor> maps;
   for (int64_t b = 0; b < B; ++b) {
     const Tensor one = pixels.narrow(0, b, 1), of_class = classes.narrow(0, b, 1);
-    const Attribution prior = prior_->attribute(one, of_class, streams.subspan(b, 1), context);
+    const Attribution prior = prior_map(one, of_class, streams.subspan(b, 1), context);
     Search search(*this, one[0], of_class.item<int64_t>(), context, progress);
     maps.push_back(search.map(prior.maps));
     Passes passes = prior.made[0].passes;

@@ -1,8 +1,8 @@
 // vit-cx: masks from the target's own features, each scored by what it keeps alive (Xie et al. 2023).
 //
-//   masks    the features before the last block's attention (behind norm1), one map per channel, enlarged and
-//   scaled
-//            to 0..1; clusters of maps nearer than `threshold` (1 - cosine, complete linkage) become one mask
+//   masks    the features before the last block's attention (behind norm1), one map per channel, enlarged
+//            and scaled to 0..1; clusters of maps nearer than `threshold` (1 - cosine, complete linkage)
+//            become one mask
 //   scores   c_k = p(x m_k + e (1 - m_k)) - p(x + e (1 - m_k)) + p(x), e noise of the normalized image
 //   map      (1 / N) sum_k c_k m_k / sum_j m_j, scaled to 0..1
 //
