@@ -7,8 +7,9 @@
 //   v(P_k) = mean over references of  f(reference with P_k of the image) - f(image with P_k of the reference)
 //
 // Both ends of the order are built in turn: the region that, put next in front, makes v highest, then the one
-// that, put before those at the back, leaves v highest. The front alone sees little of insertion (a few
-// regions in an empty image say nothing), the back alone little of deletion.
+// that, put before those at the back, leaves v highest. The front alone should see little of insertion (a
+// few regions in an empty image say nothing), the back alone little of deletion; which is best was not
+// measured.
 //
 // A step asks about every region that is left (window=0) or, lazily, about the `window` ones whose gains were
 // highest when last asked: gains change little from step to step. Cost: 2 R forwards per candidate, R

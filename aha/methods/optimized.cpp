@@ -7,6 +7,9 @@
 // another method's map: an explainer's as it is, of others their order, 0..25 (a range at which the soft
 // order is sharp but still moves; the bundled ImageNet explainer takes its prior in so).
 //
+// lr = 1, 50 steps, ViT-Tiny/16 at bf16, three photos that are not evaluated on: insertion - deletion 0.608,
+// 0.535, 0.247. Other learning rates were not compared.
+//
 // Cost: `steps` * references * 2 S forwards and backwards, 1200 + 1200 by default, and the start.
 #include <torch/optim/adam.h>
 
