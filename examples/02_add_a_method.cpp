@@ -1,6 +1,6 @@
-// A method of your own, beside the bundled ones: occlusion (Zeiler and Fergus 2014). A square of the mean
-// color hides one place after the other; a place matters as much as the probability of the class falls while
-// it is hidden.
+// A method of your own, beside the bundled ones: the plainest form of occlusion (Zeiler and Fergus 2014). A
+// square of the mean color hides one place after the other; a place matters as much as the probability of the
+// class falls while it is hidden.
 //
 //   02_add_a_method TARGET IMAGE OUT
 //   02_add_a_method cifar10-convnext frog.png maps
@@ -16,9 +16,9 @@ namespace {
 
 using aha::Tensor;
 
-class Occlusion : public aha::Method {
+class HiddenSquare : public aha::Method {
  public:
-  // From this list follow `occlusion:cell=8`, its range check, its help and its name in every result.
+  // From this list follow `hidden_square:cell=8`, its range check, its help and its name in every result.
   aha::Fields fields() override {
     return aha::Fields().add("cell", cell_px_, "side of the hidden square in pixels").range(1, 4096);
   }
@@ -29,7 +29,7 @@ class Occlusion : public aha::Method {
                              const aha::Context& context) override {
     const torch::NoGradGuard no_grad;
     const auto B = pixels.size(0), H = pixels.size(2), W = pixels.size(3);
-    const auto& mean = target_->info().input.mean;
+    const auto& mean = target_->info().mean_color;
     const auto hidden = torch::tensor({mean[0], mean[1], mean[2]}).to(pixels.options()).view({3, 1, 1});
     const Tensor clean = probability(pixels, classes);  // (B)
     Tensor maps = torch::empty({B, H, W}, pixels.options());
@@ -57,13 +57,13 @@ class Occlusion : public aha::Method {
   int cell_px_ = 8;
 };
 
-aha::MethodRecord occlusion_method() {
-  return {"occlusion",
+aha::MethodRecord hidden_square_method() {
+  return {"hidden_square",
           "fall of the probability while a square is hidden",
           "Zeiler and Fergus 2014, arXiv:1311.2901",
           "",                                              // needs nothing of the target but its logits
           [](const aha::MethodContext&) { return true; },  // so that it fits every target
-          [] { return std::unique_ptr<aha::Method>(new Occlusion); }};
+          [] { return std::unique_ptr<aha::Method>(new HiddenSquare); }};
 }
 
 }  // namespace
@@ -75,9 +75,9 @@ int main(int argc, char** argv) try {
   aha::start_compute(context);
   const auto target = aha::load_classifier(argv[1], {}, context);
 
-  aha::add_method(occlusion_method());
+  aha::add_method(hidden_square_method());
   aha::CompareOptions options;
-  options.methods = {"occlusion:cell=4", "occlusion:cell=4:blur=1", "gradient",
+  options.methods = {"hidden_square:cell=4", "hidden_square:cell=4:blur=1", "gradient",
                      "random"};  // blur comes with every method
   options.out = argv[3];
   aha::compare(

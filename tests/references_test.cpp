@@ -131,7 +131,7 @@ TEST_P(ReferencesOf, AreTheSameForEveryVerb) {
 
   const MethodContext by{target, &loaded};
   const std::vector<uint64_t> streams = {1, 2};
-  for (const std::string method : {"rise:masks=64", "ig:steps=4:baseline=mean"}) {
+  for (const std::string method : {"rise:masks=64", "ig:steps=4:baseline=mean", "occlusion"}) {
     const auto made = make_method(method, by);
     made->attribute(pixels, classes, streams, context);
     expect_mean_color(method);

@@ -94,7 +94,7 @@ class Lloyd {
     const auto C = static_cast<int64_t>(candidates.size());
     float best = scores[0];
 #pragma omp simd reduction(max : best)
-    for (int64_t c = 0; c < C; ++c) best = std::max(best, scores[c]);
+    for (int64_t c = 0; c < C; ++c) best = scores[c] > best ? scores[c] : best;
     if (best < score_[i]) return;
     const int64_t winner = candidates[std::find(scores, scores + C, best) - scores];
     if (best > score_[i] || winner < nearest_[i]) score_[i] = best, nearest_[i] = winner;

@@ -24,7 +24,8 @@ struct KMeans {
   int iterations = 0;  // done
 };
 
-// rows (N, D) float32 on the CPU. Memory beside rows and centroids: 16 MB.
+// rows (N, D) float32 on the CPU. Memory beside rows and centroids: 16 MB, and at
+// most a copy of the rows.
 KMeans k_means(const Tensor& rows, const KMeansOptions& options, Rng& rng, const Context& context);
 
 // The obvious loops in float64.

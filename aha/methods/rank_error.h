@@ -1,14 +1,20 @@
 // How sure the ranking of a map is that was averaged over random masks, and when that is enough.
 //
 // The rank error of a map is the standard error of a region's rank, as a share of the number of regions, root
-// mean square over the regions: 0.02 of 784 cells = another run with as many masks of its own moves a cell by
-// 16 places, times sqrt(2) for the error of both. Pure noise has 1 / sqrt(12) = 0.29. The Spearman
-// correlation with such another run is about 1 - 12 error^2: 0.995 at 0.02, 0.97 at 0.05.
+// mean square over the regions. With ranks / K spread evenly over 0..1 it is
 //
-// It is estimated from one run by the delete-a-group jackknife: mask k belongs to group k mod G; the map is
-// made G times with one group left out, r_g being the ranks of its regions / K;
+//   error = sqrt((1 - rho) / 12)
 //
-//   error^2 = mean over regions of (G - 1) / G * sum_g (r_g - mean of the r_g)^2
+// rho being Spearman's correlation between the map and another one of as many masks of its own: 0.05 means
+// rho = 0.97, 0.1 means 0.88, and pure noise has 0.29.
+//
+// rho is estimated from one run: masks are dealt out to 16 groups, and 15 ways to cut the groups into two
+// halves (orthogonal: each pair of groups is together in 7 of them) give the mean correlation r between the
+// maps of two halves. Twice the masks have rho = 2 r / (1 + r) (Spearman and Brown 1910).
+//
+// rise with a 3 x 3 grid on a target that is linear in the pixels, error between 60 runs and its prediction
+// from one (their mean): 0.282 and 0.257 with 64 masks, 0.244 and 0.224 with 512, 0.099 and 0.108 with 4096.
+// until=0.1 stopped there after 5179 masks on average, with an error between runs of 0.1005.
 //
 // Methods that take many masks offer it as the option `until`.
 #pragma once
@@ -24,7 +30,7 @@ namespace aha {
 constexpr int64_t kMaskGroups = 16;
 
 // sums, weights: (G, K) float64; the map of some groups is the sum of their sums over the sum of their
-// weights, 0 where that is 0. weights undefined = 1.
+// weights, 0 where that is 0. weights undefined = 1. G = kMaskGroups.
 double rank_error(const Tensor& sums, const Tensor& weights = {});
 
 // Looks after 64 masks and then whenever there are a quarter more: few looks, so that stopping at the first
