@@ -33,9 +33,16 @@ double ins_del(const ComparedMethod& m) {
 }
 
 std::string text_from_seconds(double seconds) {
-  return seconds < 0.00995  ? fmt::format("{:.1f} ms", 1e3 * seconds)
-         : seconds < 0.9995 ? fmt::format("{:.0f} ms", 1e3 * seconds)
-                            : fmt::format("{:.1f} s", seconds);
+  if (seconds < 0.00005) return "< 0.1 ms";
+  if (seconds < 0.00995) return fmt::format("{:.1f} ms", 1e3 * seconds);
+  return seconds < 0.9995 ? fmt::format("{:.0f} ms", 1e3 * seconds) : fmt::format("{:.1f} s", seconds);
+}
+
+// "vit_b_16" of vit_b_16:path/to/weights.pth, "model.pt" of script:path/to/model.pt, "model" of path/to/model
+std::string short_name(const ClassifierInfo& target) {
+  const size_t colon = target.name.find(':');
+  if (colon != std::string::npos && target.architecture != "script") return target.name.substr(0, colon);
+  return std::filesystem::path(target.name).filename().string();
 }
 
 SheetBlock block_of(const Drawn& drawn, const ClassifierInfo& target) {
@@ -44,7 +51,7 @@ SheetBlock block_of(const Drawn& drawn, const ClassifierInfo& target) {
   block.image = drawn.image;
   block.title = c.chosen.name.empty() ? fmt::format("class {}", c.chosen.index)
                                       : c.chosen.name.substr(0, c.chosen.name.find(','));
-  block.lines = {fmt::format("{:.1f} %", 100 * c.chosen.probability), target.name,
+  block.lines = {fmt::format("{:.1f} %", 100 * c.chosen.probability), short_name(target),
                  std::filesystem::path(c.image).filename().string()};
   const auto best = std::max_element(c.methods.begin(), c.methods.end(),
                                      [](const auto& a, const auto& b) { return ins_del(a) < ins_del(b); });
@@ -58,8 +65,10 @@ SheetBlock block_of(const Drawn& drawn, const ClassifierInfo& target) {
     one.name = m->method.substr(0, colon);
     if (colon < m->method.size()) one.options = m->method.substr(colon + 1);
     std::replace(one.options.begin(), one.options.end(), ':', ' ');
-    one.score = fmt::format("Ins-Del {:.3f}", ins_del(*m));
-    one.cost = fmt::format("{}  ·  {}", text_from_passes(m->scored.made.passes),
+    one.score = fmt::format("Ins-Del {}{:.3f}", ins_del(*m) < 0 ? "−" : "", std::abs(ins_del(*m)));
+    const Passes& passes = m->scored.made.passes;
+    const bool none = passes.forwards == 0 && passes.backwards == 0;
+    one.cost = fmt::format("{}  ·  {}", none ? "no pass" : text_from_passes(passes),
                            text_from_seconds(m->scored.seconds));
     one.best = c.methods.size() > 1 && m == best;
     block.maps.push_back(std::move(one));

@@ -289,8 +289,8 @@ void Evaluator::tabulate(const ImageBatch& batch) {
 Fields fields(EvaluateOptions& o) {
   return Fields()
       .add("methods", o.methods,
-           "methods to evaluate, NAME:key=value:key=value each (`aha models` and docs/methods.md have them "
-           "all)")
+           "methods to evaluate, NAME:key=value:key=value each (`aha models` and docs/methods.md have them); "
+           "all = all that fit the target")
       .add("metrics", o.metrics, "metrics; a difference brings its parts")
       .add("references", o.references, "what replaces removed pixels; default: the protocol's")
       .choices({"black", "mean", "blur"})

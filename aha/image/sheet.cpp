@@ -1,6 +1,7 @@
 #include "aha/image/sheet.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "aha/base/error.h"
 #include "aha/image/resize.h"
@@ -15,6 +16,8 @@ constexpr int kPhoto = 320;                         // width of the left column
 constexpr int kGutter = 40;                         // between the photo and the maps
 constexpr int kGap = 20;                            // between two maps
 constexpr int kMostColumns = 6, kLeastColumns = 4;  // kLeastColumns: maps get no larger than with these
+constexpr int kRowGap = 24;
+constexpr int kLabelGap = 7, kOptionsGap = 8;
 constexpr int kBetweenBlocks = 36;
 constexpr int kBarWidth = 180, kBarHeight = 12, kBarGap = 10;
 constexpr const char *kLow = "less important", *kHigh = "more important";
@@ -24,14 +27,7 @@ const TextStyle kTitle{24, kInk, true}, kLead{17, kInk}, kSmall{13, kGray}, kNam
 
 struct Layout {
   int columns, tile, photo;  // sides in pixels
-  bool options;              // a line for them below the names
-  int grid_width() const { return columns * (tile + kGap) - kGap; }
-  int width() const { return kMargin + kPhoto + kGutter + grid_width() + kMargin; }
-  int labels() const {
-    return 6 + line_height(kName) + (options ? line_height(kSmall) : 0) + line_height(kScore) +
-           line_height(kSmall);
-  }
-  int row() const { return tile + labels() + kGap; }
+  int width() const { return kMargin + kPhoto + kGutter + columns * (tile + kGap) - kGap + kMargin; }
 };
 
 bool fits_beside_legend(const std::string& remark, int sheet_width) {
@@ -53,7 +49,6 @@ Layout layout_of(const std::vector<SheetBlock>& blocks) {
   for (const auto& block : blocks) {
     maps = std::max(maps, block.maps.size());
     image_side = std::min(image_side, block.image.width);
-    for (const auto& map : block.maps) l.options |= !map.options.empty();
   }
   const int count = static_cast<int>(maps), room = count <= 8 ? 4 : count <= 15 ? 5 : kMostColumns;
   l.columns = std::min(count, room);
@@ -62,8 +57,19 @@ Layout layout_of(const std::vector<SheetBlock>& blocks) {
   return l;
 }
 
-int rows_of(const SheetBlock& block, const Layout& l) {
-  return (static_cast<int>(block.maps.size()) + l.columns - 1) / l.columns;
+// Name and options stand in one line where both fit.
+bool fits_one_line(const SheetMap& map, const Layout& l) {
+  return map.options.empty() ||
+         text_width(map.name, kName) + kOptionsGap + text_width(map.options, kSmall) <= l.tile;
+}
+
+// Of each row of maps with their labels.
+std::vector<int> row_heights(const SheetBlock& block, const Layout& l) {
+  const int labels = kLabelGap + line_height(kName) + line_height(kScore) + line_height(kSmall);
+  std::vector<int> heights((block.maps.size() + l.columns - 1) / l.columns, l.tile + labels);
+  for (size_t i = 0; i < block.maps.size(); ++i)
+    if (!fits_one_line(block.maps[i], l)) heights[i / l.columns] = l.tile + labels + line_height(kSmall);
+  return heights;
 }
 
 int text_height(const SheetBlock& block) {
@@ -73,7 +79,9 @@ int text_height(const SheetBlock& block) {
 }
 
 int height_of(const SheetBlock& block, const Layout& l) {
-  return std::max(rows_of(block, l) * l.row() - kGap, l.photo + text_height(block));
+  const auto rows = row_heights(block, l);
+  const int grid = std::accumulate(rows.begin(), rows.end(), (static_cast<int>(rows.size()) - 1) * kRowGap);
+  return std::max(grid, l.photo + text_height(block));
 }
 
 void fill(Image& image, int x, int y, int width, int height, const Color& color) {
@@ -102,9 +110,13 @@ void draw_map(Image& sheet, int x, int y, const SheetMap& map, const Image& phot
   constexpr int kFrame = 4;
   if (map.best) fill(sheet, x - kFrame, y - kFrame, l.tile + 2 * kFrame, l.tile + 2 * kFrame, kAccent);
   paste(sheet, x, y, overlay(photo, map.values, map.width, map.height, heat));
-  y += l.tile + 6;
+  y += l.tile + kLabelGap;
+  const bool one_line = fits_one_line(map, l);
+  const int behind = text_width(map.name, kName) + kOptionsGap;
+  if (one_line)
+    draw_text(sheet, x + behind, y + line_height(kName) - line_height(kSmall), map.options, kSmall);
   y = line(sheet, x, y, l.tile, map.name, kName);
-  if (l.options) y = line(sheet, x, y, l.tile, map.options, kSmall);
+  if (!one_line) y = line(sheet, x, y, l.tile, map.options, kSmall);
   y = line(sheet, x, y, l.tile, map.score, map.best ? kBestScore : kScore);
   line(sheet, x, y, l.tile, map.cost, kSmall);
 }
@@ -115,9 +127,12 @@ void draw_block(Image& sheet, int y, const SheetBlock& block, const Layout& l, c
   for (size_t i = 0; i < block.lines.size(); ++i)
     below = line(sheet, kMargin, below, kPhoto, block.lines[i], i == 0 ? kLead : kSmall) + 2;
   const Image photo = enlarged(block.image, l.tile);
-  for (int i = 0; i < static_cast<int>(block.maps.size()); ++i)
-    draw_map(sheet, kMargin + kPhoto + kGutter + i % l.columns * (l.tile + kGap), y + i / l.columns * l.row(),
-             block.maps[i], photo, l, heat);
+  const auto rows = row_heights(block, l);
+  for (int i = 0; i < static_cast<int>(block.maps.size()); ++i) {
+    if (i > 0 && i % l.columns == 0) y += rows[i / l.columns - 1] + kRowGap;
+    draw_map(sheet, kMargin + kPhoto + kGutter + i % l.columns * (l.tile + kGap), y, block.maps[i], photo, l,
+             heat);
+  }
 }
 
 // The legend, and the remark at the right edge.

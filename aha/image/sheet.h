@@ -20,9 +20,10 @@ constexpr int kSheetWidth = 1600;
 struct SheetMap {
   std::span<const float> values;  // (height, width), row-major
   int width = 0, height = 0;
-  std::string name, options;  // "ig", "steps=20"; long ones are shortened in the middle
-  std::string score, cost;    // "Ins-Del 0.334", "1 F + 1 B, 5 ms"
-  bool best = false;          // framed, its score in the color of the frame
+  std::string name,
+      options;  // "ig", "steps=20"; in a line each where one is too short, shortened in the middle
+  std::string score, cost;  // "Ins-Del 0.334", "1 F + 1 B, 5 ms"
+  bool best = false;        // framed, its score in the color of the frame
 };
 
 struct SheetBlock {

@@ -16,3 +16,13 @@ a.compare.png" ] || fail "expected two sheets, found $(ls both)"
 says "a-2.compare.png"
 first=$(sed -n 's/^one.*(\(.*\) %).*/\1/p' out) second=$(sed -n 's/^two.*(\(.*\) %).*/\1/p' out)
 [ "$first" != "$second" ] || fail "expected two different images, found $first % twice"
+
+# Several images on one sheet, without a list of methods: the quick ones of this target and a control.
+expect 0 compare --target "$FIXTURES/tiny" --together --out joint one two
+[ "$(ls joint)" = "compare.png" ] || fail "expected one sheet, found $(ls joint)"
+says "chefer"
+says "center"
+expect 0 compare --target "$FIXTURES/tiny" --methods all --out all "$FIXTURES/good/a.png"
+for method in random gradient rollout rise; do says " $method "; done
+mkdir many && for i in $(seq 33); do cp "$FIXTURES/good/a.png" many/$i.png; done
+refuses "expected at most 32 images, found 33" compare --target "$FIXTURES/tiny" --together --out joint many
