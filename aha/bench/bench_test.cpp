@@ -9,12 +9,14 @@
 #include "aha/base/error.h"
 #include "aha/bench/bench_network.h"
 #include "aha/bench/machine.h"
+#include "aha/bench/methods_section.h"
 #include "aha/bench/networks_section.h"
 #include "aha/bench/objective_section.h"
 #include "aha/bench/peak.h"
 #include "aha/bench/problems.h"
 #include "aha/bench/sinkhorn_section.h"
 #include "aha/bench/timing.h"
+#include "aha/methods/catalog.h"
 #include "aha/testing/checks.h"
 
 namespace aha {
@@ -53,7 +55,7 @@ TEST(Problems, TheTreesOwnListsAreWellFormed) {
   const std::pair<const char*, int> sections[] = {
       {"gemm", 3},     {"attention", 4}, {"weight_gradient", 3}, {"depthwise", 3}, {"convolution", 3},
       {"networks", 1}, {"sinkhorn", 3},  {"train", 3},           {"refine", 3},    {"eval", 2},
-      {"fit", 1}};
+      {"fit", 1},      {"methods", 1}};
   for (const auto& [section, count] : sections) {
     const auto usual = problems_of(section, count, false), all = problems_of(section, count, true);
     EXPECT_FALSE(usual.empty()) << section;
@@ -212,6 +214,24 @@ TEST(Refinement, TheTableShowsAMapBesideTheTargetsForward) {
   EXPECT_THAT(table_from(std::vector{row}), HasSubstr("3.00 ms per image, 1.5 of the target's forwards"));
   EXPECT_THAT(table_from(std::vector{row}), HasSubstr("4.00x"));
   EXPECT_EQ(json_from(row).at("target_forward_ms"), 2.0);
+}
+
+TEST(MethodBench, TheTreesOwnListNamesMethodsThatFit) {
+  for (const auto& problem : method_problems(true)) {
+    const Subject subject = make_subject(problem.architecture, Context{});
+    for (const auto& spec : problem.methods)
+      EXPECT_NO_THROW(make_method(spec, {*subject.target})) << problem.network << " " << spec;
+  }
+}
+
+TEST(MethodBench, TheTableShowsPassesTimesAndHowMuchLongerThePeerTakes) {
+  MethodBenchRow row{"n", "ig:steps=20", 8, 2, "f32", "avx2", {20, 20}, {2, 5}, MethodTimes{6, 25}};
+  const auto table = table_from(std::vector{row});
+  for (const char* part : {"ig:steps=20", "20 F + 20 B", "6.000 (3.00x)", "25.000 (5.00x)"})
+    EXPECT_THAT(table, HasSubstr(part));
+  EXPECT_EQ(json_from(row)["peer"]["alone_ms"], 25);
+  row.peer.reset();
+  EXPECT_FALSE(json_from(row).contains("peer"));
 }
 
 TEST(SinkhornBench, TheFusedPathNeedsLessTimeAndMemoryThanAutograd) {

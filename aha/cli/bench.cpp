@@ -4,6 +4,7 @@
 #include "aha/bench/fit_section.h"
 #include "aha/bench/kernels_section.h"
 #include "aha/bench/machine.h"
+#include "aha/bench/methods_section.h"
 #include "aha/bench/networks_section.h"
 #include "aha/bench/objective_section.h"
 #include "aha/bench/sinkhorn_section.h"
@@ -19,7 +20,7 @@ struct BenchFlags {
 };
 
 const std::vector<std::string> kSections = {"kernels", "networks", "sinkhorn", "train",
-                                            "refine",  "eval",     "fit"};
+                                            "refine",  "eval",     "fit",      "methods"};
 
 Fields fields(BenchFlags& f) {
   return Fields()
@@ -104,6 +105,8 @@ void run(const BenchFlags& flags, Call& call) {
   report.section("eval", "Judging a map", [&] { return bench_eval(objective, context); });
   report.section("fit", "Training a classifier: a step with all gradients",
                  [&] { return bench_fit({.long_list = flags.long_list, .peer = flags.peer}, context); });
+  report.section("methods", "Maps of methods",
+                 [&] { return bench_methods({.long_list = flags.long_list, .peer = flags.peer}, context); });
   if (call.common.json) call.print(nlohmann::json(report.document()));
 }
 
@@ -114,6 +117,7 @@ Command bench_command() {
           "  aha bench\n"
           "  aha bench --peer --json > bench.json\n"
           "  aha bench --only networks --network vit_b_16 --threads 1 --peer\n"
+          "  aha bench --only methods --peer\n"
           "  AHA_TUNING=off aha bench --only networks --eager",
           with_flags<BenchFlags>(run)};
 }

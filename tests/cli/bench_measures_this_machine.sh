@@ -13,13 +13,14 @@ printf '2 2 4 small vit_mini_8:depth=2\n' >problems/train.txt
 printf '1 2 4 small vit_mini_8:depth=2\n' >problems/refine.txt
 printf '2 10 small vit_mini_8:depth=2\n' >problems/eval.txt
 printf '2 small vit_mini_8:depth=2\n2 conv convnext_mini:depths=1,1,1\n' >problems/fit.txt
+printf '2 small vit_mini_8:depth=2 gradcam ig:steps=2\nlong 1 never vit_l_16 rise\n' >problems/methods.txt
 AHA_PROBLEMS=$PWD/problems
 export AHA_PROBLEMS
 
 expect 0 bench --only sinkhorn
 says "low-rank"
 says "autograd"
-expect 0 bench --only networks,sinkhorn,fit --peer --json
+expect 0 bench --only networks,sinkhorn,fit,methods --peer --json
 [ ! -s err ] || fail "expected nothing on stderr"
 cp out peer.json
 expect 0 bench --json --threads 1 --batch-size 1
@@ -30,8 +31,8 @@ def positive(row, *keys):
     for key in keys:
         assert row[key] > 0, (key, row)
 whole, peer = json.load(open("out")), json.load(open("peer.json"))
-assert set(whole) == {"machine", "kernels", "networks", "sinkhorn", "train", "refine", "eval", "fit"}, whole.keys()
-assert set(peer) == {"machine", "networks", "sinkhorn", "fit"}, peer.keys()
+assert set(whole) == {"machine", "kernels", "networks", "sinkhorn", "train", "refine", "eval", "fit", "methods"}, whole.keys()
+assert set(peer) == {"machine", "networks", "sinkhorn", "fit", "methods"}, peer.keys()
 positive(whole["machine"], "cores", "memory_mb")
 assert whole["machine"]["threads"] == 1 and whole["machine"]["cpu"] and whole["machine"]["isa_why"]
 assert {"gemm", "attention", "attention back", "weight gradient", "depthwise", "depthwise back", "convolution",
@@ -61,6 +62,12 @@ for row in peer["fit"]:
     positive(row["peer"], "ms")
 positive(whole["fit"][0], "ms")
 assert "peer" not in whole["fit"][0] and whole["fit"][0]["batch"] == 1
+assert [row["method"] for row in peer["methods"]] == ["gradcam", "ig:steps=2"]
+for row in peer["methods"]:
+    assert row["network"] == "small" and row["batch"] == 2 and row["passes"]["forwards"] == row["passes"]["backwards"]
+    positive(row, "ms", "alone_ms")
+    positive(row["peer"], "ms", "alone_ms")
+assert whole["methods"][1]["passes"]["forwards"] == 2 and whole["methods"][0]["batch"] == 1 and "peer" not in whole["methods"][0]
 PY
 fi
 
@@ -68,5 +75,9 @@ refuses "did you mean 'kernels'" bench --only kernel
 refuses "exclude each other" bench --eager --peer
 refuses "small" bench --only networks --network smal
 refuses "--onyl" bench --onyl kernels
+printf '2 small vit_mini_8\n' >problems/methods.txt
+refuses "expected a batch, a name, an architecture and methods, found '2 small vit_mini_8'" bench --only methods
+printf '2 small vit_mini_8 gradcm\n' >problems/methods.txt
+refuses "did you mean 'gradcam'" bench --only methods
 printf '49 1\n' >problems/sinkhorn.txt
 refuses "expected 3 numbers, found '49 1'" bench --only sinkhorn
