@@ -433,7 +433,7 @@ TEST_P(EngineOf, PerturbedScoresAndTheirGradientEqualTheLongWay) {
   FrozenVit engine(frozen_weights_from(network, input), Precision::kF32);
   torch::manual_seed(4);
   constexpr int64_t B = 3, S = 5, K = 9;
-  FrozenVit::Perturbed p;
+  PerturbedImages p;
   p.pixels = torch::rand({B, 3, size, size});
   p.reference = torch::rand({B, 3, size, size});
   const Tensor cell = (torch::arange(size) * 3 / size).to(torch::kLong);

@@ -45,7 +45,7 @@ std::pair<Tensor, Tensor> best_classes(FrozenVit& engine, const Tensor& pixels, 
 
 // What the objective asks for: four masks a photo that keep a random half of 14 x 14 regions, softly, before
 // black.
-FrozenNetwork::Perturbed half_removed(const Tensor& pixels, const Tensor& classes) {
+PerturbedImages half_removed(const Tensor& pixels, const Tensor& classes) {
   constexpr int64_t kGrid = 14, kMasks = 4;
   const int64_t side = pixels.size(3) / kGrid;
   const Tensor at = torch::arange(pixels.size(3), torch::kInt32).div(side, "floor");

@@ -14,7 +14,7 @@
 #include "aha/image/image.h"
 #include "aha/image/resize.h"
 #include "aha/nn/attention_visit.h"
-#include "aha/nn/score.h"
+#include "aha/nn/perturbed_images.h"
 #include "aha/nn/taps.h"
 #include "aha/tensor/tensor.h"
 
@@ -53,20 +53,6 @@ struct ClassifierInfo {
 struct LoadOptions {
   std::optional<int> input_size;  // the resize before the crop keeps its proportion
   std::optional<std::array<double, 3>> mean, std;
-};
-
-// Perturbed images: for image b and mask s, pixel x shows reference + keep[b, s, region(x)] * (image -
-// reference).
-struct PerturbedImages {
-  Tensor pixels, reference;  // (B, 3, H, W) in [0, 1]
-  Tensor region;             // (H, W) int32, each in 0..K-1
-  Tensor keep;               // (B, S, K)
-  Tensor classes;            // (B) int64
-  Score score = Score::kProbability;
-};
-struct PerturbedScores {
-  Tensor scores;    // (B, S): of the image's class
-  Tensor gradient;  // (B, S, K): its derivative by keep; undefined unless wanted
 };
 
 struct RelevanceAndFeatures {

@@ -4,7 +4,6 @@
 
 #include "aha/base/error.h"
 #include "aha/networks/convnext_engine.h"
-#include "aha/networks/engine_answers.h"
 #include "aha/nn/module_state.h"
 
 namespace aha {
@@ -187,7 +186,7 @@ class ConvNextEngine : public Engine {
   Tensor logits(const Tensor& pixels) override { return frozen_.logits(pixels); }
   std::optional<PerturbedScores> perturbed_scores(const PerturbedImages& images,
                                                   bool with_gradient) override {
-    return from_engine(frozen_, images, with_gradient);
+    return frozen_.perturbed_scores(images, with_gradient);
   }
   bool shows(const std::vector<std::string>& taps) const override {
     return std::ranges::all_of(taps, [&](const auto& tap) { return stage_of(tap, last_stage_).has_value(); });

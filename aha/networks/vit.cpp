@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "aha/base/error.h"
-#include "aha/networks/engine_answers.h"
 #include "aha/networks/vit_engine.h"
 #include "aha/nn/block_relevance.h"
 #include "aha/nn/module_state.h"
@@ -224,23 +223,6 @@ Tensor VitImpl::forward_tokens(const Tensor& tokens, Taps* taps) {
   const auto normalized = norm(run_blocks(tokens, nullptr, taps, taps ? 0 : class_tokens()));
   if (taps) taps->offer("norm", normalized);
   return classify(normalized);
-}
-
-std::vector<Tensor> VitImpl::intermediate(const Tensor& x, const std::vector<int>& layers, bool normalized) {
-  const auto h = x.size(2) / config.patch, w = x.size(3) / config.patch;
-  auto stream = embed(x);
-  const auto table = rope_for(x);
-  std::vector<Tensor> maps;
-  int done = 0;
-  for (const int layer : layers) {
-    if (layer < done - 1 || layer >= config.depth)
-      throw input_error("taps: expected ascending block numbers in 0..{}, found {}", config.depth - 1, layer);
-    for (; done <= layer; ++done)
-      stream = blocks[done]->as<TransformerBlock>()->forward(stream, table ? &*table : nullptr);
-    const auto patches = (normalized ? norm(stream) : stream).slice(1, prefix_tokens());  // (B, N, D)
-    maps.push_back(patches.transpose(1, 2).unflatten(2, {h, w}));                         // (B, D, h, w)
-  }
-  return maps;
 }
 
 std::vector<std::string> VitImpl::tap_names() const {
@@ -467,7 +449,7 @@ class VitEngine : public Engine {
   Tensor logits(const Tensor& pixels) override { return frozen_.logits(pixels); }
   std::optional<PerturbedScores> perturbed_scores(const PerturbedImages& images,
                                                   bool with_gradient) override {
-    return from_engine(frozen_, images, with_gradient);
+    return frozen_.perturbed_scores(images, with_gradient);
   }
   bool shows(const std::vector<std::string>& taps) const override {
     return std::ranges::all_of(taps, [](const auto& tap) { return vit_tap_from(tap).has_value(); });

@@ -64,10 +64,6 @@ struct VitImpl : torch::nn::Cloneable<VitImpl>, Network {
   Tensor tokens(const Tensor& x, Taps* taps = nullptr);  // (B, T, D) after the final norm
   Tensor classify(const Tensor& tokens);  // head of tokens that went through norm(): (B, T, D) -> (B, C)
 
-  // Patch tokens after the given blocks (0-based, ascending) as maps (B, D, h, w); with `normalized` the
-  // final norm is applied to each.
-  std::vector<Tensor> intermediate(const Tensor& x, const std::vector<int>& layers, bool normalized);
-
   Tensor patch_subset_logits(const Tensor& x, const Tensor& patches) override;
   Tensor read_out(const Tensor& tokens) override { return classify(norm(tokens)); }
 

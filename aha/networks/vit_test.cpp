@@ -120,21 +120,21 @@ TEST(Vit, GivesDinov3sGoldenTaps) {
   EXPECT_TRUE(config.rope && config.layer_scale);
   EXPECT_EQ(config.registers, 4);
   auto network = vit_from_weights(weights, config);
-  const auto maps = network->intermediate(golden_input({1, 3, 48, 80}), {0, 2}, true);
-  ASSERT_EQ(maps.size(), 2u);
-  EXPECT_EQ(maps[0].sizes(), (std::vector<int64_t>{1, 64, 3, 5}));
-  const auto expect_tokens = [&](const Tensor& map, std::vector<float> first, std::vector<float> last,
+  Taps taps({"block.0.normalized", "block.2.normalized"});
+  network->forward(golden_input({1, 3, 48, 80}), &taps);
+  const auto expect_tokens = [&](const std::string& tap, std::vector<float> first, std::vector<float> last,
                                  double sum) {
-    const auto tokens = map.flatten(2).transpose(1, 2)[0];  // (15, 64)
+    const auto tokens = taps.at(tap)[0].slice(0, network->prefix_tokens());  // (15, 64)
+    ASSERT_EQ(tokens.sizes(), (std::vector<int64_t>{15, 64}));
     EXPECT_LT((tokens[0].slice(0, 0, 5) - torch::tensor(first)).abs().max().item<double>(), 5e-6)
         << tokens[0].slice(0, 0, 5);
     EXPECT_LT((tokens[14].slice(0, 0, 5) - torch::tensor(last)).abs().max().item<double>(), 5e-6)
         << tokens[14].slice(0, 0, 5);
     EXPECT_NEAR(tokens.to(at::kDouble).sum().item<double>(), sum, 1e-4);
   };
-  expect_tokens(maps[0], {-0.859588, 1.534554, 1.136738, -0.748797, -0.139568},
+  expect_tokens("block.0.normalized", {-0.859588, 1.534554, 1.136738, -0.748797, -0.139568},
                 {-0.398602, -0.566430, 0.037547, 1.168917, 1.651392}, 18.63626);
-  expect_tokens(maps[1], {-0.836837, 1.167495, 0.918156, -0.241399, 0.563172},
+  expect_tokens("block.2.normalized", {-0.836837, 1.167495, 0.918156, -0.241399, 0.563172},
                 {-0.585506, 0.064700, 0.341423, 0.759139, 1.480228}, 16.12696);
 }
 
@@ -235,14 +235,6 @@ TEST(Vit, RunsOnAPartOfItsTokens) {
   EXPECT_TRUE(network->forward_tokens(tokens).equal(network->forward(golden_input({1, 3, 8, 8}))));
   const auto some = tokens.index_select(1, torch::tensor({0, 2, 4}));
   EXPECT_EQ(network->forward_tokens(some).sizes(), (std::vector<int64_t>{1, 3}));
-}
-
-TEST(Vit, TheLastIntermediateIsTheOutput) {
-  auto network = vit_of_8_pixels();
-  const auto x = golden_input({2, 3, 8, 12});
-  const auto map = network->intermediate(x, {1}, true)[0];
-  EXPECT_TRUE(map.flatten(2).transpose(1, 2).equal(network->tokens(x).slice(1, 1)));
-  EXPECT_THAT(message_of([&] { network->intermediate(x, {2}, true); }), testing::HasSubstr("0..1, found 2"));
 }
 
 // The rules of spec section 1.6, from (1, D, 4, 4) to 6 x 6, against torch's public interpolate.

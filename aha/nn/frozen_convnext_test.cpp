@@ -156,7 +156,7 @@ TEST_P(FrozenConvNextOn, PerturbedScoresAndTheirGradientEqualTheLongWay) {
     FrozenConvNext engine(weights, kernels);
     torch::manual_seed(4);
     const int64_t n = shape.size;
-    FrozenNetwork::Perturbed p;
+    PerturbedImages p;
     p.pixels = torch::rand({B, 3, n, n});
     p.reference = torch::rand({B, 3, n, n});
     const Tensor cell = (torch::arange(n) * 3 / n).to(torch::kLong);

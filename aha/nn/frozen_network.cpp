@@ -159,7 +159,7 @@ Tensor FrozenNetwork::logits(const Tensor& pixels) {
   return LogitsFunction::apply(pixels, body_);
 }
 
-FrozenNetwork::Scores FrozenNetwork::perturbed_scores(const Perturbed& images, bool with_gradient) {
+PerturbedScores FrozenNetwork::perturbed_scores(const PerturbedImages& images, bool with_gradient) {
   FrozenBody& net = *body_;
   const int64_t B = images.keep.size(0), S = images.keep.size(1), K = images.keep.size(2);
   check_shape(images.pixels, {B, 3, net.geometry.height, net.geometry.width}, "pixels");
@@ -170,7 +170,7 @@ FrozenNetwork::Scores FrozenNetwork::perturbed_scores(const Perturbed& images, b
                keep = plain_from(images.keep);
   const Tensor region = images.region.to(torch::kCPU, torch::kInt32).contiguous();
   const Tensor classes = checked_classes(images.classes, B);
-  Scores result{torch::empty({B, S}), with_gradient ? torch::empty({B, S, K}) : Tensor()};
+  PerturbedScores result{torch::empty({B, S}), with_gradient ? torch::empty({B, S, K}) : Tensor()};
 
   const int64_t size = int64_t{3} * net.geometry.height * net.geometry.width;
   const auto image_of = [&](const Tensor& stack, int64_t b) {

@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "aha/kernels/kernel_set.h"
-#include "aha/nn/score.h"
+#include "aha/nn/perturbed_images.h"
 #include "aha/tensor/tensor.h"
 
 namespace aha {
@@ -27,20 +27,7 @@ class FrozenNetwork {
   // larger batch has beyond it is computed again. The numbers are the same.
   void keep_at_most(int64_t bytes);
 
-  // Perturbed images that never exist as images: for image b and mask s, pixel x shows
-  // reference + keep[b, s, region(x)] * (image - reference).
-  struct Perturbed {
-    Tensor pixels, reference;  // (B, 3, H, W)
-    Tensor region;             // (H, W) int32, each in 0..K-1
-    Tensor keep;               // (B, S, K)
-    Tensor classes;            // (B) int64
-    Score score = Score::kProbability;
-  };
-  struct Scores {
-    Tensor scores;    // (B, S): of the image's class
-    Tensor gradient;  // (B, S, K): its derivative by keep; undefined unless wanted
-  };
-  Scores perturbed_scores(const Perturbed& images, bool with_gradient);
+  PerturbedScores perturbed_scores(const PerturbedImages& images, bool with_gradient);
 
   const KernelSet& kernels() const;
   int64_t packed_bytes() const;
