@@ -20,7 +20,7 @@ bool contains(const std::vector<std::string>& list, const std::string& name) {
 std::vector<std::string> fitting_methods(const MethodContext& context) {
   std::vector<std::string> names;
   for (const auto& record : method_catalog())
-    if (record.fits(context)) names.push_back(record.name);
+    if (record.fits(context) && record.argument.empty()) names.push_back(record.name);
   return names;
 }
 

@@ -135,19 +135,6 @@ TEST(Catalog, EveryMethodBehavesOnAClosedBox) {
   ask_all(target, true);
 }
 
-TEST(Catalog, MethodsThatReadTheClassGiveEachClassItsOwnMap) {
-  VitClassifier target(checks::tiny_vit(), checks::plain_info("tiny_vit", 16));
-  const Asked asked = three_images(16);
-  Asked other = asked;
-  other.classes = torch::tensor({4, 4, 4}, torch::kInt64);
-  for (const std::string name : {"gradient", "smoothgrad", "ig", "ig:space=attention", "gradcam", "chefer",
-                                 "legrad", "rise", "tis", "occlusion", "vit-cx", "mda", "optimized", "greedy",
-                                 "trans-att", "bi-att", "bi-att:variant=tokens", "transformer-attribution"}) {
-    const auto method = make_method(cheap(name), {target});
-    EXPECT_FALSE(torch::allclose(maps_of(*method, asked), maps_of(*method, other))) << name;
-  }
-}
-
 // The forms that the catalog's defaults leave out.
 TEST(Catalog, OtherFormsSayTheirPassesAndDoNotDependOnTheBatch) {
   Counted<VitClassifier> target(checks::tiny_vit(), checks::plain_info("tiny_vit", 16));
