@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 
 #include "aha/base/error.h"
 #include "aha/methods/kmeans.h"
@@ -66,7 +65,11 @@ class Tis : public Method {
         .add("ratio", ratio_, "share of the patches in a subset")
         .range(0.001, 1)
         .add("iterations", iterations_, "of k-means, at most")
-        .range(0, 10000);
+        .range(0, 10000)
+        .add("empty", empty_,
+             "keep: an empty cluster is a subset too, as in the public code: its centroid is zero, and topk "
+             "picks patches of its own choice; drop: it gives none")
+        .choices({"keep", "drop"});
     add_until(list, until_);
     return list;
   }
@@ -87,8 +90,11 @@ class Tis : public Method {
       Rng rng(context.seed, stream_id({kTisPurpose, streams[b]}));
       const Tensor patterns = channel_patterns(image);
       const int64_t n = patterns.size(1);
-      const auto subsets = different_ones(
-          kept_patches(k_means(patterns, {masks_, iterations_}, rng, context).centroids, ratio_));
+      Tensor centroids = k_means(patterns, {masks_, iterations_}, rng, context).centroids;  // (K, n)
+      if (empty_ == "drop") centroids = centroids.index({centroids.ne(0).any(1)});
+      if (centroids.size(0) == 0)
+        throw work_error("method tis: expected activations, found zeros in {}", target_->info().name);
+      const auto subsets = different_ones(kept_patches(centroids, ratio_));
       const auto means = sampled(image, classes[b].item<int64_t>(), subsets, n, progress, context);
       const double part = static_cast<double>(target_->prefix_tokens() + subsets.patches.size(1)) /
                           static_cast<double>(target_->prefix_tokens() + n);
@@ -138,25 +144,15 @@ class Tis : public Method {
   int64_t masks_ = 1024;
   int iterations_ = 100;
   double ratio_ = 0.5, until_ = 0;
+  std::string empty_ = "keep";
 };
 
 }  // namespace
 
 Tensor kept_patches(const Tensor& centroids, double ratio) {
-  const Tensor values = centroids.contiguous();
-  const int64_t K = values.size(0), n = values.size(1),
-                kept = std::max<int64_t>(1, static_cast<int64_t>(ratio * static_cast<double>(n)));
-  auto out = torch::empty({K, kept}, torch::kInt64);
-  std::vector<int64_t> order(n);
-  for (int64_t k = 0; k < K; ++k) {
-    const float* row = values.data_ptr<float>() + k * n;
-    std::iota(order.begin(), order.end(), int64_t{0});
-    std::nth_element(order.begin(), order.begin() + (kept - 1), order.end(),
-                     [&](int64_t a, int64_t b) { return row[a] > row[b] || (row[a] == row[b] && a < b); });
-    std::sort(order.begin(), order.begin() + kept);
-    std::copy_n(order.begin(), kept, out.data_ptr<int64_t>() + k * kept);
-  }
-  return out;
+  const auto kept =
+      std::max<int64_t>(1, static_cast<int64_t>(ratio * static_cast<double>(centroids.size(1))));
+  return std::get<0>(std::get<1>(centroids.topk(kept, 1)).sort(1)).contiguous();
 }
 
 PatchMeans::PatchMeans(int64_t patches)

@@ -9,7 +9,9 @@
 namespace aha {
 
 // The floor(ratio n) patches with the largest entries of each centroid, at least one, ascending: centroids
-// (K, n) float32 -> (K, kept) int64. Of equal entries the first ones are kept.
+// (K, n) float32 -> (K, kept) int64. Of equal entries those that libtorch's topk takes, as the public code
+// does: the zero centroid of an empty cluster, about one in six, names the same patches each time and weighs
+// on the map.
 Tensor kept_patches(const Tensor& centroids, double ratio);
 
 // The mean score of the subsets that a patch was in, by groups of subsets (rank_error.h).
