@@ -60,4 +60,13 @@ Tensor pool(const RegionGrid& grid, const Tensor& map) {
   return (sums / sizes.to(map.device())).flatten(1).to(map.scalar_type());
 }
 
+Tensor upsample(const RegionGrid& grid, const Tensor& values) {
+  if ((values.dim() != 2 && values.dim() != 3) || values.size(-1) != grid.K())
+    throw input_error("regions: expected shape [B, {0}] or [B, S, {0}], found {1}", grid.K(),
+                      text_from_shape({values.sizes().data(), values.sizes().size()}));
+  const Tensor cells = values.unflatten(-1, {grid.rows, grid.columns});
+  return cells.index_select(-2, grid.row_of_y.to(values.device()))
+      .index_select(-1, grid.column_of_x.to(values.device()));
+}
+
 }  // namespace aha

@@ -5,7 +5,8 @@
 // cells are smaller and there is a row and a column more. Cells without a pixel (G > H) are left out, so that
 // K = rows * columns counts regions that exist. Sizes need not divide.
 //
-// pool takes the mean over a region, exactly where its pixels are equal, and is differentiable.
+// upsample gives every pixel its region's value, pool the mean over the region: pool(upsample(x)) == x to the
+// last bit in float32. Both are differentiable.
 #pragma once
 
 #include "aha/tensor/tensor.h"
@@ -25,5 +26,8 @@ RegionGrid make_grid(int64_t height, int64_t width, int64_t G, double offset_y =
 
 // map (B, H, W) -> scores (B, K)
 Tensor pool(const RegionGrid& grid, const Tensor& map);
+
+// values (B, K) -> (B, H, W), or (B, S, K) -> (B, S, H, W)
+Tensor upsample(const RegionGrid& grid, const Tensor& values);
 
 }  // namespace aha

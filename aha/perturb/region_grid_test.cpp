@@ -36,13 +36,12 @@ TEST(RegionGrid, LeavesNoRegionEmpty) {
   }
 }
 
-TEST(RegionGrid, PoolOfEqualPixelsIsTheirValueToTheLastBit) {
+TEST(RegionGrid, PoolInvertsUpsampleToTheLastBit) {
   torch::manual_seed(1);
   for (int64_t G : {1, 7, 13, 14, 28}) {
     const RegionGrid grid = make_grid(224, 224, G, 0.37, 0.81);
     const Tensor values = torch::randn({2, grid.K()});
-    const Tensor map = values.index_select(1, grid.region_of_pixel().to(torch::kInt64)).view({2, 224, 224});
-    EXPECT_TRUE(torch::equal(pool(grid, map), values)) << G;
+    EXPECT_TRUE(torch::equal(pool(grid, upsample(grid, values)), values)) << G;
   }
 }
 
@@ -57,6 +56,14 @@ TEST(RegionGrid, PoolIsTheMeanOverTheRegion) {
   }
 }
 
+TEST(RegionGrid, UpsampleTakesBatchesOfMasks) {
+  const RegionGrid grid = make_grid(6, 6, 3);
+  const Tensor masks = torch::rand({2, 4, 9}), pixels = upsample(grid, masks);
+  EXPECT_EQ(pixels.sizes(), (std::vector<int64_t>{2, 4, 6, 6}));
+  EXPECT_TRUE(
+      torch::equal(pixels.flatten(2), masks.index_select(2, grid.region_of_pixel().to(torch::kInt64))));
+}
+
 TEST(RegionGrid, GradientsEqualFiniteDifferences) {
   torch::manual_seed(3);
   const RegionGrid grid = make_grid(5, 6, 2, 0.3, 0.6);
@@ -65,6 +72,9 @@ TEST(RegionGrid, GradientsEqualFiniteDifferences) {
   EXPECT_LT(checks::gradient_error(
                 [&](const Tensor& x) { return (pool(grid, x).square() * by_region).sum(); }, by_pixel),
             1e-6);
+  EXPECT_LT(checks::gradient_error(
+                [&](const Tensor& x) { return (upsample(grid, x).square() * by_pixel).sum(); }, by_region),
+            1e-6);
 }
 
 TEST(RegionGrid, RefusesImpossibleGrids) {
@@ -72,6 +82,7 @@ TEST(RegionGrid, RefusesImpossibleGrids) {
   EXPECT_THROW(make_grid(4, 4, 0), Error);
   EXPECT_THROW(make_grid(4, 4, 2, 1.0, 0), Error);
   EXPECT_THROW(pool(make_grid(4, 4, 2), torch::zeros({1, 5, 4})), Error);
+  EXPECT_THROW(upsample(make_grid(4, 4, 2), torch::zeros({1, 5})), Error);
 }
 
 }  // namespace
