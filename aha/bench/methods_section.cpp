@@ -38,11 +38,14 @@ MethodBenchRow measured(const MethodProblem& problem, const std::string& spec, c
   sides.push_back(make_method(spec, {*subject.target}));
   if (options.peer) sides.push_back(make_method(spec, {*subject.eager}));
   std::vector<std::function<void()>> pieces;
-  for (const auto* input : {&many, &one})
-    for (const auto& side : sides) pieces.push_back([&, input] { attributed(*side, *input, context); });
+  const auto add = [&](const MethodInput& input) {
+    for (const auto& side : sides) pieces.push_back([&] { attributed(*side, input, context); });
+  };
+  add(many);
+  if (batch > 1) add(one);
   const auto best = best_ms_each(pieces, TimeKind::kWall, {options.seconds, 3}, context);
   const auto times_of = [&](size_t side) {
-    return MethodTimes{best[side] / static_cast<double>(batch), best[sides.size() + side]};
+    return MethodTimes{best[side] / static_cast<double>(batch), best[batch > 1 ? sides.size() + side : side]};
   };
   MethodBenchRow row{
       problem.network,

@@ -17,7 +17,7 @@ namespace aha {
 
 struct MethodBenchOptions {
   bool long_list = false, peer = false;
-  double seconds = 1;  // for each method
+  double seconds = 0.5;  // for each method
 };
 
 struct MethodTimes {

@@ -36,9 +36,10 @@ bool fits_beside_legend(const std::string& remark, int sheet_width) {
          sheet_width;
 }
 
-// Of an image as wide as this in a place of `side`: whole multiples, so that all its pixels are equally wide.
+// Of an image as wide as this in a place of `side`: a whole multiple where its pixels are large enough to be
+// seen, so that all of them are equally wide.
 int shown_side(int image_side, int side) {
-  return image_side < side ? side - side % image_side : side;
+  return image_side <= side / 4 ? side - side % image_side : side;
 }
 
 Layout layout_of(const std::vector<SheetBlock>& blocks) {

@@ -66,6 +66,12 @@ TEST(Sheet, ASmallPhotoKeepsItsPixels) {
   EXPECT_EQ(pixel(sheet, 40 + 320, 40), kWhite);
 }
 
+TEST(Sheet, APhotoOfUsualSizeFillsItsColumn) {
+  const Image sheet = sheet_of({block_with(4, 224)}, "");  // black
+  EXPECT_EQ(pixel(sheet, 40 + 319, 40 + 319), (Color{0, 0, 0}));
+  EXPECT_EQ(pixel(sheet, 40 + 320, 40), kWhite);
+}
+
 TEST(Sheet, OnlyTheBestIsFramed) {
   SheetBlock block = block_with(3), none = block;
   for (auto& map : none.maps) map.best = false;
