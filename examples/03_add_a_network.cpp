@@ -34,6 +34,9 @@ struct BlobNetImpl : torch::nn::Cloneable<BlobNetImpl>, aha::Network {
   aha::Tensor forward(const aha::Tensor& x, aha::Taps* taps = nullptr) override {
     const aha::Tensor features = torch::relu(conv(x));  // (B, width, H, W)
     if (taps) taps->check(tap_names(), family()), taps->offer("features", features);
+    return logits_from_features(features);
+  }
+  aha::Tensor logits_from_features(const aha::Tensor& features) override {
     return fc(features.mean({2, 3}));  // (B, 2)
   }
   std::vector<std::string> tap_names() const override { return {"features"}; }

@@ -1,5 +1,6 @@
 #include "aha/base/npy.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
@@ -34,6 +35,35 @@ std::optional<uint64_t> product(const std::vector<int64_t>& shape) {
   return total;
 }
 
+// The element types that are read, all as float32.
+struct NpyType {
+  std::string_view name;
+  size_t bytes;
+  float (*value)(const std::byte* stored);
+};
+
+template <class Stored>
+float plain_value(const std::byte* stored) {
+  Stored value;
+  std::memcpy(&value, stored, sizeof value);
+  return static_cast<float>(value);
+}
+
+// IEEE half precision: 1 sign, 5 exponent, 10 fraction bits.
+float half_value(const std::byte* stored) {
+  uint16_t half;
+  std::memcpy(&half, stored, sizeof half);
+  const float sign = half >> 15 ? -1.0f : 1.0f;
+  const int exponent = half >> 10 & 31, fraction = half & 1023;
+  if (exponent == 31) return fraction ? std::nanf("") : sign * INFINITY;
+  if (exponent == 0) return sign * std::ldexp(static_cast<float>(fraction), -24);
+  return sign * std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
+}
+
+constexpr NpyType kNpyTypes[] = {{"<f4", 4, plain_value<float>},   {"<f8", 8, plain_value<double>},
+                                 {"<f2", 2, half_value},           {"|u1", 1, plain_value<uint8_t>},
+                                 {"<i4", 4, plain_value<int32_t>}, {"<i8", 8, plain_value<int64_t>}};
+
 }  // namespace
 
 NpyArray npy_from_bytes(std::span<const std::byte> bytes, const std::string& path) {
@@ -50,22 +80,27 @@ NpyArray npy_from_bytes(std::span<const std::byte> bytes, const std::string& pat
   const std::string_view text = reader.text(length);
   const nlohmann::json header = json_from_python(text);
   const auto is_size = [](const nlohmann::json& size) { return size.is_number_unsigned(); };
-  if (!header.is_object() || header.size() != 3 || header.value("descr", nlohmann::json()) != "<f4" ||
+  if (!header.is_object() || header.size() != 3 || !header.value("descr", nlohmann::json()).is_string() ||
       header.value("fortran_order", nlohmann::json()) != false || !header.contains("shape") ||
       !header["shape"].is_array() || !std::ranges::all_of(header["shape"], is_size))
     throw input_error(
-        "{}: expected a header {{'descr': '<f4', 'fortran_order': False, 'shape': (H, W)}}: float32 in C "
-        "order, found {}",
+        "{}: expected a header {{'descr': '<f4', 'fortran_order': False, 'shape': (H, W)}}: C order, found "
+        "{}",
         name, printable(text, 200));
+  const auto* type = std::ranges::find(kNpyTypes, header["descr"].get<std::string>(), &NpyType::name);
+  if (type == std::end(kNpyTypes))
+    throw input_error("{}: expected one of the types <f4 <f8 <f2 |u1 <i4 <i8, found '{}'", name,
+                      printable(header["descr"].get<std::string>()));
 
   NpyArray array{header["shape"], {}};
   const std::optional<uint64_t> count = product(array.shape);
-  if (!count || *count > reader.left() / sizeof(float))
-    throw input_error("{}: expected {} values of 4 bytes, found {} bytes", name,
-                      count ? fmt::to_string(*count) : "too many", reader.left());
+  if (!count || *count > reader.left() / type->bytes)
+    throw input_error("{}: expected {} values of {} bytes, found {} bytes", name,
+                      count ? fmt::to_string(*count) : "too many", type->bytes, reader.left());
   array.values.resize(*count);
-  const auto data = reader.take(*count * sizeof(float));
-  if (*count > 0) std::memcpy(array.values.data(), data.data(), data.size());
+  const auto data = reader.take(*count * type->bytes);
+  for (size_t i = 0; i < array.values.size(); ++i)
+    array.values[i] = type->value(data.data() + i * type->bytes);
   return array;
 }
 

@@ -1,5 +1,5 @@
-// Arrays in numpy's .npy files, so that maps can be compared and drawn elsewhere: float32, little-endian, C
-// order.
+// Arrays in numpy's .npy files, so that maps can be compared and drawn elsewhere. Read: floats of 16, 32 and
+// 64 bits, bytes and integers, little-endian, C order. Written: float32.
 #pragma once
 
 #include <cstdint>
