@@ -7,8 +7,8 @@ set -eu
 aha=$1 weights=$2 explainer=$3 list=$4 out=$5
 shift 5
 methods=
-for more in aha,chefer,chefer:blur=10,rollout,legrad,gradcam aha:T=1,aha:T=3,aha:T=5,center,random \
-  rollout:blur=10,legrad:blur=10,gradcam:blur=10,gradient,gradient:blur=10 smoothgrad,smoothgrad:blur=10,ig,ig:blur=10 rise:masks=400; do
+for more in aha,chefer,chefer:blur=10,chefer:relu=heads,transformer-attribution,raw-attention,rollout,legrad,gradcam trans-att,bi-att,bi-att:variant=tokens,ig:space=attention,vit-cx aha:T=1,aha:T=3,aha:T=5,center,random \
+  rollout:blur=10,legrad:blur=10,gradcam:blur=10,gradient,gradient:blur=10 smoothgrad,smoothgrad:blur=10,ig,ig:blur=10 rise:masks=400,occlusion tis mda; do
   methods=${methods:+$methods,}$more
   echo "aha eval --target vit_ti_16:$weights --explainer $explainer --data list:$list --methods $methods --out $out $*"
   "$aha" eval --target "vit_ti_16:$weights" --explainer "$explainer" --data "list:$list" --methods "$methods" --metrics ins-del --images 40 --out "$out" "$@"
