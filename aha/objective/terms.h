@@ -15,7 +15,7 @@ Tensor deletion_term(const Tensor& probs);
 // scalar, in [0, 1]. High is good.
 Tensor insertion_term(const Tensor& probs);
 
-// mean((A - avgfilter(A))^2) over maps (B, H, W): isolated peaks cost, slopes do not. The filter is `window`
+// mean((A - avgfilter(A))^2) over maps (B, H, W): isolated peaks cost, ramps do not. The filter is `window`
 // x `window` (odd), edges repeated.
 Tensor smoothness_term(const Tensor& maps, int window = 3);
 
