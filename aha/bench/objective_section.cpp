@@ -187,7 +187,7 @@ std::vector<EvalRow> bench_eval(const ObjectiveBenchOptions& options, const Cont
     std::vector<std::function<void()>> pieces;
     for (Classifier* side : sides_of(subject, options.peer))
       pieces.push_back([&, side] {
-        const SweepEnds ends{probabilities(*side, pixels, context), probabilities(*side, black, context)};
+        const SweepEnds ends{logits_of(*side, pixels, context), logits_of(*side, black, context)};
         sweep(*side, pixels, black, order, classes, ends, sweep_options, context);
       });
     const auto best = best_ms_each(pieces, TimeKind::kWall, {options.seconds, 3}, context);

@@ -5,15 +5,14 @@
 #include <set>
 
 #include "aha/base/error.h"
-#include "aha/base/files.h"
 #include "aha/base/log.h"
-#include "aha/base/npy.h"
 #include "aha/base/parallel.h"
 #include "aha/base/timer.h"
 #include "aha/data/prefetch.h"
 #include "aha/evaluate/image_batch.h"
 #include "aha/evaluate/map_maker.h"
 #include "aha/evaluate/map_rows.h"
+#include "aha/evaluate/map_store.h"
 #include "aha/evaluate/method_timing.h"
 #include "aha/evaluate/row_key.h"
 #include "aha/explainer/explainer_catalog.h"
@@ -53,7 +52,8 @@ void check_names(const Dataset& data) {
 
 // What all rows of an evaluation share.
 nlohmann::json shared_settings(const ClassifierInfo& info, const Protocol& protocol,
-                               const ReferenceOptions& reference_options, const Context& context) {
+                               const ReferenceOptions& reference_options, const std::string& score,
+                               const Context& context) {
   Protocol copy = protocol;
   nlohmann::json rules = json_from_fields(fields(copy));
   rules.erase("summary");
@@ -63,7 +63,7 @@ nlohmann::json shared_settings(const ClassifierInfo& info, const Protocol& proto
       {"protocol", rules},
       {"references", json_from_references(reference_options, protocol.references)},
       {"mean_color", reference_options.mean_color},  // methods use it whatever the references of the protocol
-      {"score", "softmax probability"},
+      {"score", score == "probability" ? "softmax probability" : score},
       {"order", "pixels by descending map value, all channels together"},
       {"map", "at the input size; grids are upsampled bilinearly with half-pixel centers"},
       {"seed", context.seed},
@@ -90,6 +90,13 @@ void add_to_settings(nlohmann::json& settings, const MethodContext& by, const Da
     for (const char* lengthy : {"classes", "provenance"}) settings["explainer"].erase(lengthy);
 }
 
+Attribution chosen_attribution(const Attribution& all, const std::vector<int64_t>& images) {
+  Attribution out;
+  out.maps = all.maps.index_select(0, torch::tensor(images, torch::kInt64));
+  for (const int64_t b : images) out.made.push_back(all.made[b]);
+  return out;
+}
+
 // An image as it comes from the data set.
 struct ReadImage {
   std::string content, failure;
@@ -104,20 +111,36 @@ struct Evaluator {
   const EvaluateOptions& options;
   const Protocol& protocol;
   const ReferenceOptions& reference_options;
+  const std::vector<std::string>& specs;  // of the methods
+  const std::vector<MeasuredMetrics>& measured;
   const RowKeys& keys;
   const std::string& out;
   const Context& context;
   RowStore rows{out};
+  MapStore maps{out};
   const std::vector<std::string> explained_classes = classes_from_text(options.explained);
-  RowTable table{{}, std::vector<Timing>(methods.size()), {}};
+  const ScoreKind score = score_kind_from_text(options.score);
+  RowTable table{{}, {}, std::vector<Timing>(methods.size()), {}};
+  std::unique_ptr<ScoreQueue> questions = {};
   std::vector<ShownImage> shown = {};
-  int64_t target_evaluations = 0, made_again = 0;
+  int64_t made_again = 0, end_questions = 0;
+  int64_t target_evaluations() const { return end_questions + (questions ? questions->asked() : 0); }
 
   void run();
   ReadImage read(int64_t index) const;
   void time_methods(const ImageBatch& batch);
   void complete(ImageBatch batch);
   void make_rows(const ImageBatch& batch, const std::string& explained);
+  // Values of one group of metrics, there when the questions are answered.
+  struct PendingValues {
+    std::vector<ValuesRow> rows;
+    std::unique_ptr<MetricImages> images;
+    std::unique_ptr<Tensor> maps;
+    Metric::Pending finish;
+  };
+  void ask_values(const ImageBatch& batch, size_t m, const std::string& explained, const Attribution& made,
+                  const MeasuredMetrics& group, std::vector<PendingValues>& out);
+  void add_rows(const ImageBatch& batch, size_t m, const std::string& explained, const Attribution& made);
   bool reuse_predicted(const ImageBatch& batch, int64_t b, size_t m);
   void fail(const std::string& image, const std::string& reason);
   void tabulate(const ImageBatch& batch);
@@ -125,17 +148,27 @@ struct Evaluator {
   std::string key(const ImageBatch& batch, int64_t b, size_t m, const std::string& explained) const {
     return keys.row(batch.images[b], *methods[m], explained);
   }
-  std::string map_file(const std::string& key) const {
-    return (fs::path(out) / "maps" / (key + ".npy")).string();
+  std::string map_key(const ImageBatch& batch, int64_t b, size_t m, const std::string& explained) const {
+    return keys.map(batch.images[b], *methods[m], explained);
+  }
+  std::string value_key(const ImageBatch& batch, int64_t b, size_t m, const std::string& explained,
+                        const MeasuredMetrics& group) const {
+    return keys.value(batch.images[b], *methods[m], explained, group.identity,
+                      group.need == MetricNeed::kMask || group.need == MetricNeed::kBox);
   }
   bool in_report(int64_t index, const std::string& explained) const {
     return index < options.images && explained == explained_classes[0];
   }
   // The row, and the map that the report needs.
   bool there(const ImageBatch& batch, int64_t b, size_t m, const std::string& explained) const {
-    const std::string key = this->key(batch, b, m, explained);
-    const Row* row = rows.find(key);
-    return row && (row->failed() || !in_report(batch.index[b], explained) || fs::exists(map_file(key)));
+    const Row* row = rows.find(key(batch, b, m, explained));
+    if (!row) return false;
+    if (!row->ok())
+      return row->failed() || !in_report(batch.index[b], explained) ||
+             maps.has(map_key(batch, b, m, explained));
+    for (const auto& group : measured)
+      if (!rows.values(value_key(batch, b, m, explained, group))) return false;
+    return !in_report(batch.index[b], explained) || maps.has(map_key(batch, b, m, explained));
   }
 };
 
@@ -167,10 +200,14 @@ void Evaluator::run() {
       }
       batch.index.push_back(i);
       batch.images.push_back({data.id(i), std::move(image.content), data.label(i)});
+      batch.annotations.emplace_back();
       pixels.push_back(std::move(image.input));
     }
     if (!pixels.empty()) {
       batch.pixels = torch::stack(pixels).to(torch_device(context));  // (B, 3, H, W)
+      if (!questions)
+        questions =
+            std::make_unique<ScoreQueue>(by.target, batch.pixels.size(2), batch.pixels.size(3), context);
       std::vector<std::string> names;
       for (const auto& image : batch.images) names.push_back(image.id);
       for (const auto& method : methods) method->name_images(names);
@@ -211,7 +248,7 @@ void Evaluator::complete(ImageBatch batch) {
       for (size_t m = 0; m < methods.size(); ++m) all_there = all_there && there(batch, b, m, explained);
   if (!all_there) {
     ask_target(batch, by.target, protocol.references, reference_options, context);
-    target_evaluations += batch.size() * static_cast<int64_t>(1 + protocol.references.size());
+    end_questions += batch.size() * static_cast<int64_t>(1 + protocol.references.size());
     std::vector<int64_t> usable;
     for (int64_t b = 0; b < batch.size(); ++b)
       if (batch.clean[b].isfinite().all().item<bool>())
@@ -227,31 +264,95 @@ void Evaluator::complete(ImageBatch batch) {
 
 void Evaluator::make_rows(const ImageBatch& batch, const std::string& explained) {
   std::vector<std::vector<int64_t>> missing(methods.size());
-  for (size_t m = 0; m < methods.size(); ++m)
-    for (int64_t b = 0; b < batch.size(); ++b)
-      if (!there(batch, b, m, explained) && !(explained == "truth" && reuse_predicted(batch, b, m)))
+  for (size_t m = 0; m < methods.size(); ++m) {
+    std::vector<int64_t> kept;  // images whose map an earlier evaluation left here
+    Attribution known;
+    std::vector<Tensor> known_maps;
+    for (int64_t b = 0; b < batch.size(); ++b) {
+      if (there(batch, b, m, explained) || (explained == "truth" && reuse_predicted(batch, b, m))) continue;
+      if (const auto key = map_key(batch, b, m, explained); maps.has(key)) {
+        KeptMap one = maps.read(key);
+        kept.push_back(b);
+        known_maps.push_back(std::move(one.map));
+        known.made.push_back(std::move(one.made));
+      } else {
         missing[m].push_back(b);
+      }
+    }
+    if (kept.empty()) continue;
+    known.maps = torch::stack(known_maps);
+    add_rows(chosen_images(batch, kept), m, explained, known);
+  }
   for (const SharedWork& work : shared_work(methods, missing)) {
     const ImageBatch part = chosen_images(batch, work.rows);
     const auto made = make_maps(methods, work, part, explained, context);
-    for (size_t i = 0; i < work.methods.size(); ++i) {
-      const size_t m = work.methods[i];
-      auto made_rows = rows_of_maps(by.target, part, made[i],
-                                    {options.methods[m], explained, sweep_options(protocol)}, context);
-      for (int64_t b = 0; b < part.size(); ++b) {
-        Row& row = made_rows[b];
-        row.key = key(part, b, m, explained);
-        if (row.failed() && options.strict) throw work_error("{}: {}: {}", row.image, row.method, row.state);
-        made_again += rows.has_any(row.image, row.method, explained) && !rows.find(row.key);
-        target_evaluations += static_cast<int64_t>(row.curves.size()) * 2 * (protocol.steps - 1);
-        if (!in_report(part.index[b], explained) || row.failed()) continue;
-        const Tensor map = made[i].maps[b].to(torch::kFloat32).contiguous();  // (H, W)
-        write_npy(map_file(row.key), {map.size(0), map.size(1)},
-                  {map.data_ptr<float>(), static_cast<size_t>(map.numel())});
-      }
-      rows.add(std::move(made_rows));
-    }
+    for (size_t i = 0; i < work.methods.size(); ++i) add_rows(part, work.methods[i], explained, made[i]);
   }
+}
+
+void Evaluator::add_rows(const ImageBatch& batch, size_t m, const std::string& explained,
+                         const Attribution& made) {
+  std::vector<int64_t> unswept;
+  for (int64_t b = 0; b < batch.size(); ++b) {
+    if (!rows.find(key(batch, b, m, explained))) unswept.push_back(b);
+    if (const auto key = map_key(batch, b, m, explained);
+        made.made[b].failure.empty() && (options.keep_maps || in_report(batch.index[b], explained)) &&
+        !maps.has(key))
+      maps.write(key, {made.maps[b], made.made[b]});
+  }
+  const ImageBatch part = chosen_images(batch, unswept);
+  PendingRows pending(*questions, part, chosen_attribution(made, unswept),
+                      {options.methods[m], explained, sweep_options(protocol, score)}, context);
+  std::vector<PendingValues> pending_values;
+  for (const auto& group : measured) ask_values(batch, m, explained, made, group, pending_values);
+  questions->flush();
+
+  auto made_rows = pending.finish(by.target.info().name);
+  for (int64_t b = 0; b < part.size(); ++b) {
+    Row& row = made_rows[b];
+    row.key = key(part, b, m, explained);
+    if (row.failed() && options.strict) throw work_error("{}: {}: {}", row.image, row.method, row.state);
+    made_again += rows.has_any(row.image, row.method, explained) && !rows.find(row.key);
+  }
+  rows.add(std::move(made_rows));
+  for (PendingValues& one : pending_values) {
+    const auto found = one.finish();
+    for (size_t i = 0; i < found.size(); ++i) one.rows[i].measured = found[i];
+    rows.add(one.rows);
+  }
+}
+
+// What this group of metrics has not measured yet.
+void Evaluator::ask_values(const ImageBatch& batch, size_t m, const std::string& explained,
+                           const Attribution& made, const MeasuredMetrics& group,
+                           std::vector<PendingValues>& out) {
+  std::vector<int64_t> todo;
+  PendingValues one;
+  for (int64_t b = 0; b < batch.size(); ++b) {
+    const std::string key = value_key(batch, b, m, explained, group);
+    if (rows.values(key) || state_of_map(made.maps[b], made.made[b].failure) != "ok") continue;
+    todo.push_back(b);
+    one.rows.push_back({key, batch.images[b].id, options.methods[m], explained, {}});
+  }
+  if (todo.empty()) return;
+  one.images = std::make_unique<MetricImages>(metric_images(chosen_images(batch, todo), explained));
+  one.maps = std::make_unique<Tensor>(chosen_attribution(made, todo).maps);
+  const auto explain = [this, m](Classifier* other, const Tensor& pixels, const Tensor& classes,
+                                 const std::vector<uint64_t>& streams) {
+    if (!other) return methods[m]->attribute(pixels, classes, streams, context).maps.cpu();
+    const auto method = make_method(specs[m], {*other, by.explainer});
+    return method->attribute(pixels, classes, streams, context).maps.cpu();
+  };
+  try {
+    one.finish =
+        group.metric->measure({by.target, *one.images, *one.maps, *questions, score, explain, context});
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kCanceled || options.strict) throw;
+    one.finish = [n = todo.size(), reason = std::string(error.what())] {
+      return std::vector<MetricValues>(n, MetricValues{{}, reason});
+    };
+  }
+  out.push_back(std::move(one));
 }
 
 // The same class under its other name has the same row.
@@ -263,7 +364,12 @@ bool Evaluator::reuse_predicted(const ImageBatch& batch, int64_t b, size_t m) {
   Row copy = *same;
   copy.explained = "truth";
   copy.key = key(batch, b, m, "truth");
+  std::vector<ValuesRow> values;
+  for (const auto& group : measured)
+    if (const auto* known = rows.values(value_key(batch, b, m, "predicted", group)))
+      values.push_back({value_key(batch, b, m, "truth", group), copy.image, copy.method, "truth", *known});
   rows.add({std::move(copy)});
+  rows.add(values);
   return true;
 }
 
@@ -272,15 +378,19 @@ void Evaluator::tabulate(const ImageBatch& batch) {
   for (int64_t b = 0; b < batch.size(); ++b) {
     const std::string& id = batch.images[b].id;
     for (const auto& explained : explained_classes)
-      for (size_t m = 0; m < methods.size(); ++m)
-        table.rows[{id, options.methods[m], explained}] = rows.find(key(batch, b, m, explained));
+      for (size_t m = 0; m < methods.size(); ++m) {
+        const auto name = std::make_tuple(id, options.methods[m], explained);
+        table.rows[name] = rows.find(key(batch, b, m, explained));
+        for (const auto& group : measured)
+          if (const auto* found = rows.values(value_key(batch, b, m, explained, group)))
+            table.values[name].push_back(found);
+      }
     if (batch.index[b] >= options.images) continue;
-    ShownImage& one = shown.emplace_back(
-        ShownImage{id, (fs::path(out) / "maps" / (keys.image(batch.images[b]) + ".png")).string(), {}});
+    ShownImage& one = shown.emplace_back(ShownImage{id, maps.file(keys.image(batch.images[b]), ".png"), {}});
     if (!fs::exists(one.file)) write_png(one.file, image_from_tensor(batch.pixels[b].cpu()));
     for (size_t m = 0; m < methods.size(); ++m)
-      if (const auto file = map_file(key(batch, b, m, explained_classes[0])); fs::exists(file))
-        one.maps[options.methods[m]] = file;
+      if (const auto key = map_key(batch, b, m, explained_classes[0]); maps.has(key))
+        one.maps[options.methods[m]] = maps.file(key);
   }
 }
 
@@ -297,10 +407,14 @@ Fields fields(EvaluateOptions& o) {
       .add("class", o.explained, "the class that is explained")
       .choices({"predicted", "truth", "both"})
       .add("protocol", o.protocol, "named settings: " + list_some(protocol_names()))
+      .add("score", o.score, "how the target's answer for the class is measured")
+      .choices({"probability", "logit", "log-odds"})
       .add("images", o.images, "images shown in the report")
       .range(0, 100)
       .add("timing-runs", o.timing_runs, "timed maps per method, one image a batch; 0 = no timing")
       .range(0, 10000)
+      .add("keep-maps", o.keep_maps,
+           "keep every map in OUT/maps: one more metric or protocol later does not make them again")
       .add("strict", o.strict, "stop at the first image or map that fails instead of leaving it out");
 }
 
@@ -314,6 +428,10 @@ Evaluation evaluate(const MethodContext& explained_by, const Dataset& data, cons
   Protocol protocol = protocol_named(options.protocol);
   if (!options.references.empty()) protocol.references = options.references;
   const auto metrics = metrics_from_names(options.metrics);
+  const auto measured = measured_metrics(options.metrics);
+  if (std::none_of(metrics.begin(), metrics.end(),
+                   [](const MetricRecord& metric) { return metric.need == MetricNeed::kCurves; }))
+    protocol.steps = 0;  // nobody looks at curves
   Methods methods;
   for (const auto& spec : asked.methods) methods.push_back(make_method(spec, explained_by));
   check_names(data);
@@ -321,10 +439,11 @@ Evaluation evaluate(const MethodContext& explained_by, const Dataset& data, cons
 
   const ReferenceOptions reference_options =
       with_mean_color(protocol.reference, explained_by.target.info().mean_color);
-  const auto settings = shared_settings(explained_by.target.info(), protocol, reference_options, context);
+  const auto settings =
+      shared_settings(explained_by.target.info(), protocol, reference_options, options.score, context);
   const RowKeys keys(settings, explainer_card(explained_by));
-  make_directories((fs::path(out) / "maps").string());
-  Evaluator evaluator{explained_by, methods, data, options, protocol, reference_options, keys, out, context};
+  Evaluator evaluator{explained_by,  methods,  data, options, protocol, reference_options,
+                      asked.methods, measured, keys, out,     context};
   evaluator.run();
 
   SummaryOptions wanted;
@@ -341,7 +460,7 @@ Evaluation evaluate(const MethodContext& explained_by, const Dataset& data, cons
   result.settings = settings;
   add_to_settings(result.settings, explained_by, data, options);
   result.shown = std::move(evaluator.shown);
-  result.target_evaluations = evaluator.target_evaluations;
+  result.target_evaluations = evaluator.target_evaluations();
   result.seconds = timer.seconds();
   return result;
 }

@@ -22,10 +22,12 @@ struct EvaluateOptions {
   std::vector<std::string> references;  // empty = the protocol's
   std::string explained = "predicted";  // "predicted", "truth" or "both"
   std::string protocol = "paper";
-  int images = 6;  // shown in the report
+  std::string score = "probability";  // of the class: "probability", "logit", "log-odds"
+  int images = 6;                     // shown in the report
   int timing_runs =
       10;  // timed maps per method after one to warm up; fewer where they take long; 0 = no timing
-  bool strict = false;  // stop at the first image or map that fails
+  bool keep_maps = false;  // of all images, for metrics that are asked for later
+  bool strict = false;     // stop at the first image or map that fails
 };
 Fields fields(EvaluateOptions& options);
 
@@ -43,7 +45,7 @@ struct Evaluation {
   int64_t target_evaluations = 0;  // of this call's sweeps
 };
 
-// `out` is the folder of the rows; OUT/maps gets the maps of the first images.
+// `out` is the folder of the rows; OUT/maps gets the maps of the first images, or of all (map_store.h).
 Evaluation evaluate(const MethodContext& explained_by, const Dataset& data, const EvaluateOptions& options,
                     const std::string& out, const Context& context);
 

@@ -1,7 +1,5 @@
 #include "aha/evaluate/image_batch.h"
 
-#include "aha/metrics/sweep.h"
-
 namespace aha {
 
 ImageBatch chosen_images(const ImageBatch& batch, const std::vector<int64_t>& rows) {
@@ -10,6 +8,7 @@ ImageBatch chosen_images(const ImageBatch& batch, const std::vector<int64_t>& ro
   for (const int64_t r : rows) {
     out.index.push_back(batch.index[r]);
     out.images.push_back(batch.images[r]);
+    out.annotations.push_back(batch.annotations[r]);
   }
   const auto of = [index = torch::tensor(rows, torch::kInt64)](const Tensor& whole) {
     return whole.defined() ? whole.index_select(0, index.to(whole.device())) : whole;
@@ -22,12 +21,20 @@ ImageBatch chosen_images(const ImageBatch& batch, const std::vector<int64_t>& ro
   return out;
 }
 
+MetricImages metric_images(const ImageBatch& batch, const std::string& explained) {
+  MetricImages out{
+      batch.pixels,     batch.classes.at(explained), {}, batch.clean, batch.references, batch.replaced,
+      batch.annotations};
+  for (const auto& image : batch.images) out.streams.push_back(image_stream(image.id));
+  return out;
+}
+
 void ask_target(ImageBatch& batch, Classifier& target, const std::vector<std::string>& references,
                 const ReferenceOptions& options, const Context& context) {
-  batch.clean = probabilities(target, batch.pixels, context);
+  batch.clean = logits_of(target, batch.pixels, context);
   for (const auto& name : references) {
     batch.references[name] = reference_image(batch.pixels, reference_from_name(name), options);
-    batch.replaced[name] = probabilities(target, batch.references[name], context);
+    batch.replaced[name] = logits_of(target, batch.references[name], context);
   }
   std::vector<int64_t> labels;
   for (const auto& image : batch.images) labels.push_back(image.label);

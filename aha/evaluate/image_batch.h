@@ -8,7 +8,7 @@
 
 #include "aha/base/context.h"
 #include "aha/evaluate/row_key.h"
-#include "aha/networks/classifier.h"
+#include "aha/metrics/metric.h"
 #include "aha/perturb/reference.h"
 
 namespace aha {
@@ -16,9 +16,10 @@ namespace aha {
 struct ImageBatch {
   std::vector<int64_t> index;  // in the data set
   std::vector<KeyedImage> images;
-  Tensor pixels;  // (B, 3, H, W)
-  Tensor clean;   // (B, C) probabilities, double; ask_target() fills it and what follows
-  std::map<std::string, Tensor> references, replaced;  // by reference, (B, 3, H, W), (B, C)
+  Tensor pixels;                             // (B, 3, H, W)
+  std::vector<InputAnnotation> annotations;  // masks and boxes where the data set has them
+  Tensor clean;                              // (B, C) logits, double; ask_target() fills it and what follows
+  std::map<std::string, Tensor> references, replaced;  // by reference, (B, 3, H, W), (B, C) logits
   std::map<std::string, Tensor> classes;               // by explained class, (B)
 
   int64_t size() const { return static_cast<int64_t>(images.size()); }
@@ -26,6 +27,9 @@ struct ImageBatch {
 
 // The chosen images.
 ImageBatch chosen_images(const ImageBatch& batch, const std::vector<int64_t>& rows);
+
+// What metrics see of them.
+MetricImages metric_images(const ImageBatch& batch, const std::string& explained);
 
 // One forward pass for each image, and one more for each reference.
 void ask_target(ImageBatch& batch, Classifier& target, const std::vector<std::string>& references,

@@ -1,22 +1,40 @@
-// From the maps of one method to rows: each map is ordered once and swept under every reference
-// (metrics/sweep.h).
+// From the maps of one method to stored figures: each map is ordered once and swept under every reference
+// (metrics/sweep.h); what metrics measure beside the curves is asked in the same batches.
 #pragma once
 
 #include "aha/evaluate/image_batch.h"
 #include "aha/evaluate/row_store.h"
-#include "aha/metrics/sweep.h"
+#include "aha/metrics/metric.h"
 
 namespace aha {
 
 struct MapRowOptions {
   std::string method, explained;
-  SweepOptions sweep;
+  SweepOptions sweep;  // steps 0 = no curves
 };
 
-// One row for each image of the batch, without its key. A map that cannot be ordered (failed, not finite,
-// constant) says so in its state and has no curves. Cost: 2 (steps - 1) target evaluations for each other map
-// and reference.
-std::vector<Row> rows_of_maps(Classifier& target, const ImageBatch& batch, const Attribution& attribution,
-                              const MapRowOptions& options, const Context& context);
+// Rows without their keys, complete when the queue has been flushed and finish() was called.
+class PendingRows {
+ public:
+  // Asks for one row for each image of the batch. A map that cannot be ordered (failed, not finite, constant)
+  // says so in its state and has no curves. Cost: 2 (steps - 1) questions for each other map and reference.
+  PendingRows(ScoreQueue& questions, const ImageBatch& batch, const Attribution& attribution,
+              const MapRowOptions& options, const Context& context);
+
+  // A row whose target does not answer has no figures and says so; `target` is its name.
+  std::vector<Row> finish(const std::string& target);
+
+ private:
+  struct Asked {
+    size_t row;
+    std::string reference;
+    std::shared_ptr<const std::vector<SweepCurves>> curves;
+  };
+  std::vector<Row> rows_;
+  std::vector<Asked> asked_;
+};
+
+// "ok", "constant", or why this map cannot be evaluated.
+std::string state_of_map(const Tensor& map, const std::string& failure);
 
 }  // namespace aha

@@ -58,8 +58,8 @@ Protocol protocol_from_file(const std::string& path) {
   return protocol;
 }
 
-SweepOptions sweep_options(const Protocol& protocol) {
-  return {protocol.steps, area_rule_from_text(protocol.area), tie_rule_from_name(protocol.ties)};
+SweepOptions sweep_options(const Protocol& protocol, ScoreKind score) {
+  return {protocol.steps, area_rule_from_text(protocol.area), tie_rule_from_name(protocol.ties), score};
 }
 
 }  // namespace aha

@@ -28,6 +28,6 @@ Protocol protocol_named(const std::string& name);
 // Unknown keys and values out of range are input errors.
 Protocol protocol_from_file(const std::string& path);
 
-SweepOptions sweep_options(const Protocol& protocol);
+SweepOptions sweep_options(const Protocol& protocol, ScoreKind score = ScoreKind::kProbability);
 
 }  // namespace aha

@@ -51,7 +51,8 @@ std::string metric_table(const Evaluation& e, const std::string& explained) {
       const auto& m = row.metrics.at(metric.name);
       std::string per_reference;
       for (const auto& reference : s.references)
-        per_reference += fmt::format("{} {:.4f}  ", reference, m.per_reference.at(reference));
+        if (const auto at = m.per_reference.find(reference); at != m.per_reference.end())
+          per_reference += fmt::format("{} {:.4f}  ", reference, at->second);
       out += fmt::format("<td{} title=\"{}\">{:.4f} <small>[{:.4f}, {:.4f}]</small></td>",
                          is_best(s, row, metric) ? " class=\"best\"" : "", per_reference, m.value.mean,
                          m.value.low, m.value.high);
@@ -65,15 +66,19 @@ std::string metric_table(const Evaluation& e, const std::string& explained) {
 std::string reference_table(const Evaluation& e, const std::string& explained) {
   const Summary& s = e.summary;
   std::string out = "<tr><th>method</th>";
+  std::vector<const MetricRecord*> metrics;  // those that references play a part in
   for (const auto& metric : s.metrics)
+    if (!s.row(s.methods[0], explained).metrics.at(metric.name).per_reference.empty())
+      metrics.push_back(&metric);
+  for (const auto* metric : metrics)
     for (const auto& reference : s.references)
-      out += fmt::format("<th>{} {}<br><small>{}</small></th>", metric.name, up_or_down(metric), reference);
+      out += fmt::format("<th>{} {}<br><small>{}</small></th>", metric->name, up_or_down(*metric), reference);
   out += "</tr>\n";
   for (const auto* row : ranked_rows(s, explained)) {
     out += fmt::format("<tr><td>{}</td>", escaped(row->method));
-    for (const auto& metric : s.metrics)
+    for (const auto* metric : metrics)
       for (const auto& reference : s.references)
-        out += fmt::format("<td>{:.4f}</td>", row->metrics.at(metric.name).per_reference.at(reference));
+        out += fmt::format("<td>{:.4f}</td>", row->metrics.at(metric->name).per_reference.at(reference));
     out += "</tr>\n";
   }
   return wide_table(out);

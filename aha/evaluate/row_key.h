@@ -29,6 +29,7 @@ std::string content_key(const Image& image);
 struct KeyedImage {
   std::string id, content;
   int label = -1;
+  std::string annotation = {};  // of mask and boxes; empty = there are none
 };
 
 class RowKeys {
@@ -38,14 +39,21 @@ class RowKeys {
   RowKeys(nlohmann::json settings, const nlohmann::json& card);
 
   std::string row(const KeyedImage& image, const Method& method, const std::string& explained) const;
+  // The same without what only the metrics look at: rows of several protocols share a kept map.
+  std::string map(const KeyedImage& image, const Method& method, const std::string& explained) const;
+  // Of what a metric measured; `measure` names it with its options. `annotated`: it looks at mask or boxes.
+  std::string value(const KeyedImage& image, const Method& method, const std::string& explained,
+                    const std::string& measure, bool annotated) const;
   std::string image(const KeyedImage& image) const;  // as the network sees it, for the report
   std::string timing(const Method& method, int threads, const std::string& cpu) const;
 
  private:
+  std::string key(const std::string& settings, const KeyedImage& image, const Method& method,
+                  const std::string& explained) const;
   std::string card_of(const Method& method) const { return method.learned() ? card_ : ""; }
 
   nlohmann::json settings_;
-  std::string shared_, card_;
+  std::string shared_, of_maps_, card_;
 };
 
 }  // namespace aha

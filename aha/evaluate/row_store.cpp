@@ -22,38 +22,34 @@ std::vector<double> rounded(std::vector<double> values) {
 
 }  // namespace
 
+nlohmann::json json_from_made(const Attribution::Made& made) {
+  nlohmann::json json = {{"forwards", made.passes.forwards}, {"backwards", made.passes.backwards}};
+  if (made.steps > 0) json["refine"] = made.steps;
+  if (std::isfinite(made.loss)) json["loss"] = made.loss;
+  return json;
+}
+
+Attribution::Made made_from_json(const nlohmann::json& j) {
+  return {{j.at("forwards"), j.at("backwards")}, j.value("refine", 0), j.value("loss", std::nan(""))};
+}
+
 nlohmann::json json_from_row(const Row& row) {
   nlohmann::json curves = nlohmann::json::object();
   for (const auto& [reference, c] : row.curves)
     curves[reference] = {
         {"top", c.top}, {"bottom", c.bottom}, {"top_hits", c.top_hits}, {"bottom_hits", c.bottom_hits}};
-  nlohmann::json json = {{"key", row.key},
-                         {"image", row.image},
-                         {"method", row.method},
-                         {"explained", row.explained},
-                         {"class", row.class_index},
-                         {"state", row.state},
-                         {"ties", row.tie_rate},
-                         {"curves", curves},
-                         {"replaced", row.replaced},
-                         {"forwards", row.made.passes.forwards},
-                         {"backwards", row.made.passes.backwards}};
-  if (row.made.steps > 0) json["refine"] = row.made.steps;
-  if (std::isfinite(row.made.loss)) json["loss"] = row.made.loss;
+  nlohmann::json json = {
+      {"key", row.key},           {"image", row.image}, {"method", row.method}, {"explained", row.explained},
+      {"class", row.class_index}, {"state", row.state}, {"ties", row.tie_rate}, {"curves", curves},
+      {"replaced", row.replaced}};
+  json.update(json_from_made(row.made));
   return json;
 }
 
 Row row_from_json(const nlohmann::json& j) {
-  Row row{j.at("key"),
-          j.at("image"),
-          j.at("method"),
-          j.at("explained"),
-          j.at("class"),
-          j.at("state"),
-          j.at("ties"),
-          {},
-          j.at("replaced"),
-          {{j.at("forwards"), j.at("backwards")}, j.value("refine", 0), j.value("loss", std::nan(""))}};
+  Row row{j.at("key"),      j.at("image"),    j.at("method"), j.at("explained"),
+          j.at("class"),    j.at("state"),    j.at("ties"),   {},
+          j.at("replaced"), made_from_json(j)};
   for (const auto& [reference, c] : j.at("curves").items())
     row.curves[reference] = {c.at("top"), c.at("bottom"), c.at("top_hits"), c.at("bottom_hits")};
   return row;
@@ -78,6 +74,8 @@ void RowStore::read() {
         continue;  // of an earlier version of the program: nobody knows what it depends on
       if (json.contains("timing"))
         timings_[json.at("key")] = {json.at("seconds"), json.at("runs")};
+      else if (json.contains("values"))
+        values_[json.at("key")] = {json.at("values"), json.value("missing", "")};
       else
         keep(row_from_json(json));
     }
@@ -96,6 +94,11 @@ void RowStore::keep(Row row) {
 const Row* RowStore::find(const std::string& key) const {
   const auto at = rows_.find(key);
   return at == rows_.end() ? nullptr : &at->second;
+}
+
+const MetricValues* RowStore::values(const std::string& key) const {
+  const auto at = values_.find(key);
+  return at == values_.end() ? nullptr : &at->second;
 }
 
 const Timing* RowStore::timing(const std::string& key) const {
@@ -121,6 +124,21 @@ void RowStore::add(std::vector<Row> rows) {
       c = {rounded(c.top), rounded(c.bottom), c.top_hits, c.bottom_hits};
     lines += json_from_row(row).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     keep(std::move(row));
+  }
+  append(lines);
+}
+
+void RowStore::add(const std::vector<ValuesRow>& rows) {
+  std::string lines;
+  for (const ValuesRow& row : rows) {
+    nlohmann::json json = {{"key", row.key},
+                           {"image", row.image},
+                           {"method", row.method},
+                           {"explained", row.explained},
+                           {"values", row.measured.values}};
+    if (!row.measured.missing.empty()) json["missing"] = row.measured.missing;
+    lines += json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    values_[row.key] = row.measured;
   }
   append(lines);
 }

@@ -17,7 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "aha/methods/method.h"
-#include "aha/metrics/sweep.h"
+#include "aha/metrics/metric.h"
 
 namespace aha {
 
@@ -37,8 +37,17 @@ struct Row {
   // A constant map is an answer, though one that ranks nothing.
   bool failed() const { return !ok() && state != "constant"; }
 };
+// Passes, steps and loss.
+nlohmann::json json_from_made(const Attribution::Made& made);
+Attribution::Made made_from_json(const nlohmann::json& json);
 nlohmann::json json_from_row(const Row& row);
 Row row_from_json(const nlohmann::json& json);
+
+// What one group of metrics measured of a map (metrics/metric.h); stored under a key of its own.
+struct ValuesRow {
+  std::string key, image, method, explained;
+  MetricValues measured;
+};
 
 // Batch 1, after a warm-up.
 struct Timing {
@@ -51,12 +60,14 @@ class RowStore {
   explicit RowStore(const std::string& folder);
 
   const Row* find(const std::string& key) const;
+  const MetricValues* values(const std::string& key) const;
   const Timing* timing(const std::string& key) const;
   size_t size() const { return rows_.size(); }
   // Whether the image, method and class have a row under any key.
   bool has_any(const std::string& image, const std::string& method, const std::string& explained) const;
 
   void add(std::vector<Row> rows);
+  void add(const std::vector<ValuesRow>& rows);
   void add(const std::string& key, const std::string& method, const Timing& timing);
 
  private:
@@ -67,7 +78,8 @@ class RowStore {
   std::string path_;
   std::map<std::string, Row> rows_;  // by key
   std::set<std::tuple<std::string, std::string, std::string>> names_;
-  std::map<std::string, Timing> timings_;  // by key
+  std::map<std::string, MetricValues> values_;  // by key
+  std::map<std::string, Timing> timings_;       // by key
   std::ofstream out_;
 };
 

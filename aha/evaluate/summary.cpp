@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "aha/base/error.h"
 
@@ -55,6 +56,72 @@ void add_to(SweepCurves& sum, const SweepCurves& c, double weight) {
   add_to(sum.bottom_hits, c.bottom_hits, weight);
 }
 
+using Parts = std::map<std::string, double>;  // by reference, or by what a metric calls its sums
+
+// What a map is worth by a metric; nothing where it was not measured.
+std::optional<Parts> parts_of(const MetricRecord& metric, const Row& row,
+                              const std::vector<const MetricValues*>& values, const SummaryOptions& o) {
+  Parts out;
+  if (!metric.parts.empty()) {
+    const auto less = parts_of(metric_record(metric.parts[0]), row, values, o),
+               more = parts_of(metric_record(metric.parts[1]), row, values, o);
+    if (!less || !more) return std::nullopt;
+    for (const auto& [part, value] : *more) out[part] = value - less->at(part);
+    return out;
+  }
+  if (metric.need == MetricNeed::kCurves) {
+    for (const auto& reference : o.references)
+      out[reference] = metric.of_curves(row.curves.at(reference), o.rule);
+    return out;
+  }
+  for (const MetricValues* measured : values)
+    for (const auto& [name, value] : measured->values)
+      if (name == metric.name)
+        out[""] = value;
+      else if (name.starts_with(metric.name + "@"))
+        out[name.substr(metric.name.size() + 1)] = value;
+  return out.empty() ? std::nullopt : std::optional(out);
+}
+
+double value_of(const MetricRecord& metric, const Parts& means) {
+  if (metric.of_means) return metric.of_means(means);
+  double sum = 0;
+  for (const auto& [part, value] : means) sum += value;
+  return sum / static_cast<double>(means.size());
+}
+
+// One number for each image, so that intervals and paired tests work on any metric: the value of a metric
+// that is a mean, a jackknife pseudo-value n g(all) - (n - 1) g(all but this one) of any other.
+std::vector<double> numbers_of(const MetricRecord& metric, const std::vector<Parts>& images) {
+  std::vector<double> out;
+  if (!metric.of_means) {
+    for (const Parts& one : images) out.push_back(value_of(metric, one));
+    return out;
+  }
+  const double n = static_cast<double>(images.size());
+  Parts sums;
+  for (const Parts& one : images)
+    for (const auto& [part, value] : one) sums[part] += value;
+  const auto value_without = [&](const Parts& left_out, double count) {
+    Parts means;
+    for (const auto& [part, sum] : sums) {
+      const auto at = left_out.find(part);
+      means[part] = (sum - (at == left_out.end() ? 0 : at->second)) / count;
+    }
+    return metric.of_means(means);
+  };
+  const double all = value_without({}, n);
+  for (const Parts& one : images) out.push_back(n > 1 ? n * all - (n - 1) * value_without(one, n - 1) : all);
+  return out;
+}
+
+const std::vector<const MetricValues*>& values_of(const RowTable& rows, const std::string& image,
+                                                  const std::string& method, const std::string& explained) {
+  static const std::vector<const MetricValues*> none;
+  const auto at = rows.values.find({image, method, explained});
+  return at == rows.values.end() ? none : at->second;
+}
+
 MethodSummary method_summary(const RowTable& rows, const SummaryOptions& o,
                              const std::vector<std::string>& images, size_t index,
                              const std::string& explained) {
@@ -76,28 +143,61 @@ MethodSummary method_summary(const RowTable& rows, const SummaryOptions& o,
     out.passes.forwards += row.made.passes.forwards / n;
     out.passes.backwards += row.made.passes.backwards / n;
     out.steps += row.made.steps / n;
-    for (const auto& reference : o.references) {
-      const SweepCurves& c = row.curves.at(reference);
+    for (const auto& [reference, c] : row.curves) {
       add_to(out.curves[reference], c, 1 / n);
       add_to(out.mean_curves, c, 1 / (n * R));
     }
-    for (const auto& metric : o.metrics) {
-      double sum = 0;
-      for (const auto& reference : o.references) {
-        const double value = metric.of(row.curves.at(reference), o.rule);
-        sum += value;
-        out.metrics[metric.name].per_reference[reference] += value / n;
-      }
-      out.metrics[metric.name].per_image.push_back(sum / R);
+  }
+  return out;
+}
+
+// The metric of every method, over the images where all of them could be measured.
+void add_metric(const MetricRecord& metric, const RowTable& rows, const SummaryOptions& o,
+                const std::vector<std::string>& images, const std::vector<MethodSummary*>& methods) {
+  std::vector<std::vector<Parts>> parts(methods.size());
+  std::vector<size_t> measured;
+  for (size_t i = 0; i < images.size(); ++i) {
+    std::vector<Parts> of_image;
+    for (const auto* method : methods)
+      if (auto one = parts_of(metric, row_of(rows, images[i], method->method, method->explained),
+                              values_of(rows, images[i], method->method, method->explained), o))
+        of_image.push_back(std::move(*one));
+    if (of_image.size() < methods.size()) continue;
+    measured.push_back(i);
+    for (size_t m = 0; m < methods.size(); ++m) parts[m].push_back(std::move(of_image[m]));
+  }
+  for (size_t m = 0; m < methods.size(); ++m) {
+    MetricSummary& out = methods[m]->metrics[metric.name];
+    const auto numbers = numbers_of(metric, parts[m]);
+    out.images = static_cast<int64_t>(measured.size());
+    out.per_image.assign(images.size(), std::nan(""));
+    for (size_t i = 0; i < measured.size(); ++i) {
+      out.per_image[measured[i]] = numbers[i];
+      for (const auto& [part, value] : parts[m][i])
+        if (std::find(o.references.begin(), o.references.end(), part) != o.references.end())
+          out.per_reference[part] += value / static_cast<double>(measured.size());
+    }
+    out.value = bootstrap(numbers, o.seed);
+    if (metric.of_means && !measured.empty()) {  // the mean of pseudo-values is only nearly the value
+      Parts means;
+      for (const Parts& one : parts[m])
+        for (const auto& [part, value] : one) means[part] += value / static_cast<double>(measured.size());
+      const double shift = metric.of_means(means) - out.value.mean;
+      out.value = {out.value.mean + shift, out.value.low + shift, out.value.high + shift};
     }
   }
-  for (auto& [name, metric] : out.metrics) metric.value = bootstrap(metric.per_image, o.seed);
+}
+
+std::vector<double> measured_only(const std::vector<double>& values) {
+  std::vector<double> out;
+  std::copy_if(values.begin(), values.end(), std::back_inserter(out),
+               [](double v) { return !std::isnan(v); });
   return out;
 }
 
 // Each method against the best other one, by the metric's own direction.
 void compare(std::vector<MethodSummary*> rows, const MetricRecord& metric, uint64_t seed) {
-  if (rows.size() < 2) return;
+  if (rows.size() < 2 || rows[0]->metrics.at(metric.name).images == 0) return;
   const double sign = metric.higher_is_better ? 1 : -1;
   const auto mean_of = [&](const MethodSummary* row) {
     return sign * row->metrics.at(metric.name).value.mean;
@@ -107,12 +207,13 @@ void compare(std::vector<MethodSummary*> rows, const MetricRecord& metric, uint6
     for (const MethodSummary* other : rows)
       if (other != row && (!best || mean_of(other) > mean_of(best))) best = other;
     MetricSummary& mine = row->metrics.at(metric.name);
-    const auto& theirs = best->metrics.at(metric.name).per_image;
+    const auto own = measured_only(mine.per_image),
+               theirs = measured_only(best->metrics.at(metric.name).per_image);
     mine.rival = best->method;
-    mine.difference = paired_difference(mine.per_image, theirs, seed);
+    mine.difference = paired_difference(own, theirs, seed);
     if (!metric.higher_is_better) mine.difference.win_rate = 1 - mine.difference.win_rate;
     std::vector<double> differences(theirs.size());
-    for (size_t i = 0; i < theirs.size(); ++i) differences[i] = mine.per_image[i] - theirs[i];
+    for (size_t i = 0; i < theirs.size(); ++i) differences[i] = own[i] - theirs[i];
     constexpr double kPower = 1.959964 + 0.841621;  // normal quantiles of 97.5 % and 80 %
     mine.detectable = kPower * standard_deviation(differences) /
                       std::sqrt(static_cast<double>(std::max<size_t>(1, theirs.size())));
@@ -137,8 +238,10 @@ double agreement(const std::vector<MethodSummary*>& rows, const std::string& met
     for (size_t j = i + 1; j < references.size(); ++j, ++pairs) {
       std::vector<double> a, b;
       for (const auto* row : rows) {
-        a.push_back(row->metrics.at(metric).per_reference.at(references[i]));
-        b.push_back(row->metrics.at(metric).per_reference.at(references[j]));
+        const auto& means = row->metrics.at(metric).per_reference;
+        if (!means.contains(references[i]) || !means.contains(references[j])) continue;
+        a.push_back(means.at(references[i]));
+        b.push_back(means.at(references[j]));
       }
       sum += kendall_tau(a, b);
     }
@@ -176,6 +279,12 @@ void warn(Summary& s) {
     if (row.tie_rate > 0.1)
       s.warnings.push_back(fmt::format("{} ({}): {:.0f} % of the pixels share their score with another",
                                        row.method, row.explained, 100 * row.tie_rate));
+  for (const auto& metric : s.metrics)
+    for (const auto& explained : s.explained)
+      if (const auto measured = s.row(s.methods[0], explained).metrics.at(metric.name).images;
+          measured < std::ssize(s.images))
+        s.warnings.push_back(fmt::format("{} ({}): measured on {} of {} images", metric.name, explained,
+                                         measured, s.images.size()));
   for (const auto& [explained, metrics] : s.agreement)
     for (const auto& [metric, tau] : metrics)
       if (tau < 1)
@@ -227,8 +336,9 @@ Summary summarize(const RowTable& rows, const SummaryOptions& o) {
     for (auto& row : s.rows)
       if (row.explained == explained) same_class.push_back(&row);
     for (const auto& metric : o.metrics) {
+      add_metric(metric, rows, o, s.images, same_class);
       compare(same_class, metric, o.seed);
-      if (same_class.size() > 1)
+      if (same_class.size() > 1 && !same_class[0]->metrics.at(metric.name).per_reference.empty())
         s.agreement[explained][metric.name] = agreement(same_class, metric.name, o.references);
     }
   }

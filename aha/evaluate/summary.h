@@ -17,8 +17,11 @@ namespace aha {
 
 struct MetricSummary {
   Interval value;                               // 95 % bootstrap over images
-  std::map<std::string, double> per_reference;  // means
-  std::vector<double> per_image;                // in the order of the common images
+  std::map<std::string, double> per_reference;  // means; empty where references play no part
+  // In the order of the common images; NaN where a method of the table could not be measured. Of a metric of
+  // the whole data set (MetricRecord::of_means): jackknife pseudo-values.
+  std::vector<double> per_image;
+  int64_t images = 0;  // measured
   // Against the best other method of the same explained class; empty where there is none.
   std::string rival;
   PairedDifference difference;
@@ -75,7 +78,8 @@ struct SummaryOptions {
 // What an evaluation found.
 struct RowTable {
   std::map<std::tuple<std::string, std::string, std::string>, const Row*>
-      rows;                                            // by image, method and explained class
+      rows;  // by image, method and explained class
+  std::map<std::tuple<std::string, std::string, std::string>, std::vector<const MetricValues*>> values;
   std::vector<Timing> timings;                         // one for each method; empty = none was timed
   std::map<std::string, std::string> unusable_images;  // image and reason: these have no rows
 };

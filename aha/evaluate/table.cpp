@@ -1,6 +1,7 @@
 #include "aha/evaluate/table.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace aha {
 namespace {
@@ -137,14 +138,16 @@ std::string results_csv(const Evaluation& e) {
       const auto& m = row.metrics.at(metric.name);
       out += fmt::format("{},{},{},{:.6f},{:.6f},{:.6f}", csv_cell(row.method), row.explained, metric.name,
                          m.value.mean, m.value.low, m.value.high);
-      for (const auto& reference : s.references) out += fmt::format(",{:.6f}", m.per_reference.at(reference));
+      for (const auto& reference : s.references)
+        out +=
+            m.per_reference.contains(reference) ? fmt::format(",{:.6f}", m.per_reference.at(reference)) : ",";
       const auto& d = m.difference;
       out += m.rival.empty()
                  ? std::string(",,,,,,,,")
                  : fmt::format(",{},{:.6f},{:.6f},{:.6f},{:.5f},{:.5f},{:.4f},{:.6f}", csv_cell(m.rival),
                                d.difference.mean, d.difference.low, d.difference.high, d.p_value,
                                m.corrected_p, d.win_rate, m.detectable);
-      out += fmt::format(",{},{},{:g},{:g}\n", s.images.size(),
+      out += fmt::format(",{},{},{:g},{:g}\n", m.images,
                          row.timing.runs > 0 ? fmt::format("{:.6f}", row.timing.seconds) : "",
                          row.passes.forwards, row.passes.backwards);
     }
@@ -160,7 +163,10 @@ std::string per_image_csv(const Evaluation& e) {
     for (const auto& row : s.rows) {
       out += fmt::format("{},{},{}", csv_cell(s.images[i]), csv_cell(row.method), row.explained);
       for (const auto& metric : s.metrics)
-        out += fmt::format(",{:.7f}", row.metrics.at(metric.name).per_image[i]);
+        if (const double value = row.metrics.at(metric.name).per_image[i]; std::isnan(value))
+          out += ",";
+        else
+          out += fmt::format(",{:.7f}", value);
       out += "\n";
     }
   return out;

@@ -317,7 +317,7 @@ TEST_F(GoldenVit, GradCamFromImageToAreas) {
   expect_values(m, {0, .107626, .322877, .430503, .25, .309075, .427226, .486302, .75, .711975, .635924,
                     .597899, 1, .913424, .740273, .653698});
   const auto reference = torch::zeros_like(pixels);
-  const SweepEnds ends{probabilities(target, pixels, context), probabilities(target, reference, context)};
+  const SweepEnds ends{logits_of(target, pixels, context), logits_of(target, reference, context)};
   const auto curves = sweep(target, pixels, reference, hard_order(m.unsqueeze(0)).order, classes, ends,
                             SweepOptions{}, context)[0];
   const std::vector<double> top = {.557501, .555846, .556086, .569793, .564387,
@@ -328,8 +328,8 @@ TEST_F(GoldenVit, GradCamFromImageToAreas) {
     EXPECT_NEAR(curves.top[i], top[i], kGolden);
     EXPECT_NEAR(curves.bottom[i], bottom[i], kGolden);
   }
-  EXPECT_NEAR(metric_record("deletion").of(curves, AreaRule::kAuc10), 0.536582, kGolden);
-  EXPECT_NEAR(metric_record("insertion").of(curves, AreaRule::kAuc10), 0.520935, kGolden);
+  EXPECT_NEAR(value_of_curves(metric_record("deletion"), curves, AreaRule::kAuc10), 0.536582, kGolden);
+  EXPECT_NEAR(value_of_curves(metric_record("insertion"), curves, AreaRule::kAuc10), 0.520935, kGolden);
 }
 
 TEST(Controls, ReproduceTheWorkedExamples) {

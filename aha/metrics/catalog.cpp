@@ -1,8 +1,10 @@
 #include "aha/metrics/catalog.h"
 
+#include <algorithm>
 #include <set>
 
 #include "aha/base/error.h"
+#include "aha/metrics/metric_records.h"
 
 namespace aha {
 namespace {
@@ -20,34 +22,63 @@ double negative(const SweepCurves& c, AreaRule rule) {
   return insertion_area(c.bottom_hits, rule);
 }
 
+std::string name_of(const std::string& spec) {
+  return spec.substr(0, spec.find(':'));
+}
+
 }  // namespace
 
 const std::vector<MetricRecord>& metric_catalog() {
+  constexpr auto kCurves = MetricNeed::kCurves;
+  constexpr bool kHigher = true, kLower = false;
   static const std::vector<MetricRecord> list = {
-      {"deletion", "probability while the most important pixels are removed", false, {}, deletion},
-      {"insertion", "probability while the most important pixels are inserted", true, {}, insertion},
-      {"ins-del",
-       "insertion minus deletion",
-       true,
-       {"deletion", "insertion"},
-       [](const SweepCurves& c, AreaRule rule) { return insertion(c, rule) - deletion(c, rule); }},
+      {"deletion",
+       "probability while the most important pixels are removed",
+       "Petsiuk et al. 2018, RISE",
+       kCurves,
+       kLower,
+       {},
+       deletion},
+      {"insertion",
+       "probability while the most important pixels are inserted",
+       "Petsiuk et al. 2018, RISE",
+       kCurves,
+       kHigher,
+       {},
+       insertion},
+      {"ins-del", "insertion minus deletion", "", kCurves, kHigher, {"deletion", "insertion"}},
       {"positive",
        "share of images still recognized while the most important pixels are removed",
-       false,
+       "Chefer et al. 2021",
+       kCurves,
+       kLower,
        {},
        positive},
       {"negative",
        "share of images still recognized while the least important pixels are removed",
-       true,
+       "Chefer et al. 2021",
+       kCurves,
+       kHigher,
        {},
        negative},
-      {"neg-pos",
-       "negative minus positive",
-       true,
-       {"positive", "negative"},
-       [](const SweepCurves& c, AreaRule rule) { return negative(c, rule) - positive(c, rule); }},
+      {"neg-pos", "negative minus positive", "", kCurves, kHigher, {"positive", "negative"}},
+      adp_metric(),
+      pic_metric(),
   };
   return list;
+}
+
+double value_of_curves(const MetricRecord& record, const SweepCurves& curves, AreaRule rule) {
+  if (record.parts.empty()) return record.of_curves(curves, rule);
+  return value_of_curves(metric_record(record.parts[1]), curves, rule) -
+         value_of_curves(metric_record(record.parts[0]), curves, rule);
+}
+
+Tensor scaled_to_unit(const Tensor& map) {
+  const Tensor values = map.detach().to(torch::kCPU, torch::kFloat32);
+  const Tensor least = values.min(), range = values.max() - least;
+  return range.item<float>() > 0 ? ((values - least) / range).contiguous()
+                                 : torch::zeros_like(values).contiguous();
 }
 
 const MetricRecord& metric_record(const std::string& name) {
@@ -59,16 +90,42 @@ const MetricRecord& metric_record(const std::string& name) {
   throw unknown_name_error("metric", name, names);
 }
 
-std::vector<MetricRecord> metrics_from_names(const std::vector<std::string>& names) {
+std::vector<MetricRecord> metrics_from_names(const std::vector<std::string>& specs) {
   std::set<std::string> wanted;
-  for (const auto& name : names) {
-    const auto& record = metric_record(name);
-    wanted.insert(name);
+  for (const auto& spec : specs) {
+    const auto& record = metric_record(name_of(spec));
+    wanted.insert(record.name);
     wanted.insert(record.parts.begin(), record.parts.end());
   }
   std::vector<MetricRecord> out;
   for (const auto& record : metric_catalog())
     if (wanted.contains(record.name)) out.push_back(record);
+  return out;
+}
+
+std::vector<MeasuredMetrics> measured_metrics(const std::vector<std::string>& specs) {
+  std::vector<MeasuredMetrics> out;
+  std::set<void*> made;
+  for (const auto& record : metrics_from_names(specs)) {
+    if (!record.make || !made.insert(reinterpret_cast<void*>(record.make)).second) continue;
+    MeasuredMetrics one{"", record.need, record.make()};
+    Fields fields = one.metric->fields();
+    std::vector<std::string> together;  // all records of this Metric, whichever of them is asked for
+    for (const auto& other : metric_catalog())
+      if (other.make == record.make) together.push_back(other.name);
+    for (const auto& spec : specs) {
+      const auto& asked = metric_record(name_of(spec));
+      const auto belongs = [&](const std::string& name) {
+        return std::find(together.begin(), together.end(), name) != together.end();
+      };
+      if (const size_t colon = spec.find(':');
+          colon != std::string::npos &&
+          (belongs(asked.name) || std::any_of(asked.parts.begin(), asked.parts.end(), belongs)))
+        set_all_from_spec(fields, std::string_view(spec).substr(colon + 1), "metric " + asked.name);
+    }
+    one.identity = fmt::format("{} {}", fmt::join(together, "+"), json_from_fields(fields).dump());
+    out.push_back(std::move(one));
+  }
   return out;
 }
 

@@ -1,19 +1,12 @@
-// All metrics by name: what each is, which direction is good, and how it follows from a sweep.
+// All metrics by name: what each is, which direction is good, and what it needs.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "aha/metrics/sweep.h"
+#include "aha/metrics/metric.h"
 
 namespace aha {
-
-struct MetricRecord {
-  std::string name, summary;
-  bool higher_is_better = false;
-  std::vector<std::string> parts;  // a difference comes with its parts
-  double (*of)(const SweepCurves&, AreaRule) = nullptr;
-};
 
 const std::vector<MetricRecord>& metric_catalog();
 
@@ -21,6 +14,18 @@ const std::vector<MetricRecord>& metric_catalog();
 const MetricRecord& metric_record(const std::string& name);
 
 // The asked ones in the catalog's order, each difference with its parts; an unknown name is an input error.
-std::vector<MetricRecord> metrics_from_names(const std::vector<std::string>& names);
+// A spec is NAME or NAME:option=value:option=value.
+std::vector<MetricRecord> metrics_from_names(const std::vector<std::string>& specs);
+
+// Of the asked ones, those that measure something beside the curves: records that share a Metric are one.
+struct MeasuredMetrics {
+  std::string identity;  // names and options: what the values depend on
+  MetricNeed need;
+  std::unique_ptr<Metric> metric;
+};
+std::vector<MeasuredMetrics> measured_metrics(const std::vector<std::string>& specs);
+
+// The value of one reference's curves; a difference is that of its parts. Of metrics that need curves.
+double value_of_curves(const MetricRecord& record, const SweepCurves& curves, AreaRule rule);
 
 }  // namespace aha

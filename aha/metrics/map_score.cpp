@@ -6,7 +6,7 @@ std::vector<MapScore> score_maps(Classifier& target, const Tensor& pixels, const
                                  const Tensor& classes, const std::vector<Tensor>& references,
                                  const Context& context) {
   const SweepOptions options;
-  const auto clean = probabilities(target, pixels, context);
+  const auto clean = logits_of(target, pixels, context);
   const auto order = hard_order(maps, options.ties).order;
   std::vector<MapScore> scores(static_cast<size_t>(pixels.size(0)));
   for (const auto& reference : references) {

@@ -57,7 +57,7 @@ const Tensor kToyMap =
 SweepCurves toy_sweep(const SweepOptions& options, ToyTarget& target) {
   const Context context;
   const auto pixels = torch::ones({1, 3, 4, 4}), reference = torch::zeros({1, 3, 4, 4});
-  const SweepEnds ends{probabilities(target, pixels, context), probabilities(target, reference, context)};
+  const SweepEnds ends{logits_of(target, pixels, context), logits_of(target, reference, context)};
   target.evaluations = 0;
   return sweep(target, pixels, reference, hard_order(kToyMap).order, torch::zeros({1}, torch::kInt64), ends,
                options, context)[0];
@@ -76,9 +76,9 @@ TEST(Sweep, ReproducesTheToyCurves) {
     EXPECT_NEAR(curves.bottom[i], bottom[i], kGolden);
     EXPECT_EQ(curves.top_hits[i], top[i] > 0.5 ? 1 : 0);
   }
-  EXPECT_NEAR(metric_record("deletion").of(curves, AreaRule::kAuc10), 0.416912, kGolden);
-  EXPECT_NEAR(metric_record("insertion").of(curves, AreaRule::kAuc10), 0.625, kGolden);
-  EXPECT_NEAR(metric_record("ins-del").of(curves, AreaRule::kAuc10), 0.625 - 0.416912, kGolden);
+  EXPECT_NEAR(value_of_curves(metric_record("deletion"), curves, AreaRule::kAuc10), 0.416912, kGolden);
+  EXPECT_NEAR(value_of_curves(metric_record("insertion"), curves, AreaRule::kAuc10), 0.625, kGolden);
+  EXPECT_NEAR(value_of_curves(metric_record("ins-del"), curves, AreaRule::kAuc10), 0.625 - 0.416912, kGolden);
   EXPECT_EQ(target.evaluations, 18);
 }
 
@@ -94,8 +94,8 @@ TEST(Sweep, OtherRulesReproduceTheToyAreas) {
         Rule{16, AreaRule::kMeanK, 0.360294, 0.639706}}) {
     ToyTarget target;
     const auto curves = toy_sweep({r.steps, r.rule}, target);
-    EXPECT_NEAR(metric_record("deletion").of(curves, r.rule), r.deletion, kGolden);
-    EXPECT_NEAR(metric_record("insertion").of(curves, r.rule), r.insertion, kGolden);
+    EXPECT_NEAR(value_of_curves(metric_record("deletion"), curves, r.rule), r.deletion, kGolden);
+    EXPECT_NEAR(value_of_curves(metric_record("insertion"), curves, r.rule), r.insertion, kGolden);
   }
 }
 
@@ -107,7 +107,7 @@ TEST(Sweep, DoesNotDependOnTheBatchSize) {
   Context one, all;
   one.batch_size = 1;
   all.batch_size = 64;
-  const SweepEnds ends{probabilities(target, pixels, one), probabilities(target, reference, all)};
+  const SweepEnds ends{logits_of(target, pixels, one), logits_of(target, reference, all)};
   const auto a = sweep(target, pixels, reference, order, classes, ends, {}, one),
              b = sweep(target, pixels, reference, order, classes, ends, {}, all);
   for (size_t i = 0; i < 3; ++i) {

@@ -1,80 +1,88 @@
 #include "aha/metrics/sweep.h"
 
-#include "aha/perturb/perturbation_sequence.h"
-
 namespace aha {
 namespace {
 
-// Images a call of the target: enough to fill two cores, 19 MB at 224 pixels.
-constexpr int64_t kChunk = 32;
+enum class Removal { kTop, kBottom };
 
-int64_t chunk_of(const Context& context) {
-  return context.batch_size > 0 ? context.batch_size : kChunk;
+// How many elements come before each one: the inverse of the order.
+Tensor ranks_of(const Tensor& order) {
+  const Tensor flat = order.to(torch::kCPU).contiguous();
+  Tensor ranks = torch::empty({flat.numel()}, torch::kInt32);
+  for (int64_t rank = 0; rank < flat.numel(); ++rank)
+    ranks.data_ptr<int32_t>()[flat.data_ptr<int64_t>()[rank]] = static_cast<int32_t>(rank);
+  return ranks;
 }
 
-struct Answer {
-  double probability, hit;
-};
+// The image with `count` pixels replaced; kept pixels are bit-exact.
+ScoreQueue::Write removed(const Tensor& pixels, const Tensor& reference, const Tensor& ranks, int64_t count,
+                          Removal removal) {
+  return [=](float* to) {
+    const int64_t N = ranks.numel();
+    const int32_t* rank = ranks.data_ptr<int32_t>();
+    const bool top = removal == Removal::kTop;
+    const auto limit = static_cast<int32_t>(top ? count : N - count);
+    for (int c = 0; c < 3; ++c) {
+      const float *own = pixels.data_ptr<float>() + c * N, *other = reference.data_ptr<float>() + c * N;
+      for (int64_t i = 0; i < N; ++i) to[c * N + i] = (rank[i] < limit) == top ? other[i] : own[i];
+    }
+  };
+}
 
-Answer answer(const Tensor& probs, int64_t wanted) {  // (C), double
-  return {probs[wanted].item<double>(), probs.argmax().item<int64_t>() == wanted ? 1.0 : 0.0};
+Tensor plain(const Tensor& image) {
+  return image.to(torch::kCPU, torch::kFloat32).contiguous();
 }
 
 }  // namespace
 
-Tensor probabilities(Classifier& target, const Tensor& pixels, const Context& context) {
-  const torch::NoGradGuard no_grad;
-  std::vector<Tensor> parts;
-  for (const auto& chunk : pixels.split(chunk_of(context)))
-    parts.push_back(torch::softmax(target.logits(chunk).to(torch::kFloat64), 1).cpu());
-  return torch::cat(parts);
+std::shared_ptr<const std::vector<SweepCurves>> ask_sweep(ScoreQueue& questions, const SweepImage& image,
+                                                          const SweepOptions& options) {
+  const int64_t H = image.pixels.size(1), W = image.pixels.size(2);
+  check_shape(image.pixels, {3, -1, -1}, "pixels");
+  check_shape(image.reference, {3, H, W}, "reference");
+  check_shape(image.order, {H * W}, "order");
+  const auto points = static_cast<size_t>(points_of(options.rule, options.steps));
+  const auto curves = std::make_shared<std::vector<SweepCurves>>(image.classes.size());
+  for (SweepCurves& one : *curves)
+    for (auto* curve : {&one.top, &one.bottom, &one.top_hits, &one.bottom_hits}) curve->resize(points);
+  const auto put = [curves, classes = image.classes, score = options.score](Removal removal, size_t point,
+                                                                            std::span<const double> logits) {
+    for (size_t c = 0; c < classes.size(); ++c) {
+      SweepCurves& one = (*curves)[c];
+      const bool top = removal == Removal::kTop;
+      (top ? one.top : one.bottom)[point] = score_of(logits, classes[c], score);
+      (top ? one.top_hits : one.bottom_hits)[point] = is_top(logits, classes[c]) ? 1 : 0;
+    }
+  };
+  const Tensor pixels = plain(image.pixels), reference = plain(image.reference),
+               ranks = ranks_of(image.order);
+  for (const Removal removal : {Removal::kTop, Removal::kBottom}) {
+    put(removal, 0, values_of(image.clean));
+    if (points > static_cast<size_t>(options.steps)) put(removal, points - 1, values_of(image.replaced));
+    for (int point = 1; point < options.steps; ++point)
+      questions.ask(removed(pixels, reference, ranks, removed_pixels(point, options.steps, H * W), removal),
+                    [=](std::span<const double> logits) { put(removal, point, logits); });
+  }
+  return curves;
 }
 
 std::vector<SweepCurves> sweep(Classifier& target, const Tensor& pixels, const Tensor& reference,
                                const Tensor& order, const Tensor& classes, const SweepEnds& ends,
                                const SweepOptions& options, const Context& context) {
-  const torch::NoGradGuard no_grad;
   const auto B = pixels.size(0);
   check_shape(pixels, {-1, 3, -1, -1}, "pixels");
   check_shape(reference, {B, 3, pixels.size(2), pixels.size(3)}, "reference");
-  check_shape(order, {B, pixels.size(2) * pixels.size(3)}, "order");
   check_shape(classes, {B}, "classes");
-  const auto points = static_cast<size_t>(points_of(options.rule, options.steps));
-  const auto wanted = classes.cpu();
-  const auto class_of = [&](int64_t b) { return wanted[b].item<int64_t>(); };
-
-  std::vector<SweepCurves> out(B);
-  const auto put = [&](int64_t b, bool top, size_t point, const Answer& a) {
-    (top ? out[b].top : out[b].bottom)[point] = a.probability;
-    (top ? out[b].top_hits : out[b].bottom_hits)[point] = a.hit;
-  };
-  for (int64_t b = 0; b < B; ++b) {
-    for (auto* curve : {&out[b].top, &out[b].bottom, &out[b].top_hits, &out[b].bottom_hits})
-      curve->resize(points);
-    for (const bool top : {true, false}) {
-      put(b, top, 0, answer(ends.clean[b], class_of(b)));
-      if (points > static_cast<size_t>(options.steps))
-        put(b, top, points - 1, answer(ends.replaced[b], class_of(b)));
-    }
-  }
-
-  std::vector<int64_t> counts;
-  for (int point = 1; point < options.steps; ++point)
-    counts.push_back(removed_pixels(point, options.steps, pixels.size(2) * pixels.size(3)));
-  const int64_t at_once =
-      std::max<int64_t>(1, chunk_of(context) / std::max<int64_t>(1, B));  // points of all images
-  for (const bool top : {true, false}) {
-    const HardSequence sequence(pixels, reference, order, counts, top ? Removal::kTop : Removal::kBottom);
-    for (int64_t first = 0; first < sequence.steps(); first += at_once) {
-      context.cancel->check();
-      const int64_t count = std::min(at_once, sequence.steps() - first);
-      const auto probs =
-          probabilities(target, sequence.images(first, count).flatten(0, 1), context);  // (B * count, C)
-      for (int64_t b = 0; b < B; ++b)
-        for (int64_t i = 0; i < count; ++i)
-          put(b, top, static_cast<size_t>(first + i + 1), answer(probs[b * count + i], class_of(b)));
-    }
-  }
+  ScoreQueue questions(target, pixels.size(2), pixels.size(3), context);
+  std::vector<std::shared_ptr<const std::vector<SweepCurves>>> asked;
+  for (int64_t b = 0; b < B; ++b)
+    asked.push_back(ask_sweep(
+        questions,
+        {pixels[b], reference[b], order[b], ends.clean[b], ends.replaced[b], {classes[b].item<int64_t>()}},
+        options));
+  questions.flush();
+  std::vector<SweepCurves> out;
+  for (const auto& one : asked) out.push_back(one->front());
   return out;
 }
 

@@ -9,13 +9,14 @@
 // Cost: 2 (steps - 1) target evaluations an image, map and reference. Probabilities are double.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "aha/base/context.h"
 #include "aha/base/options.h"
 #include "aha/metrics/curve.h"
-#include "aha/networks/classifier.h"
+#include "aha/metrics/score_queue.h"
 #include "aha/ranking/hard_order.h"
 
 namespace aha {
@@ -24,22 +25,31 @@ struct SweepOptions {
   int steps = 10;  // equal shares of the pixels
   AreaRule rule = AreaRule::kAuc10;
   TieRule ties = TieRule::kIndex;  // for whoever makes the order
+  ScoreKind score = ScoreKind::kProbability;
 };
 
 // One image, one map, one reference. Point i has i shares removed.
 struct SweepCurves {
-  std::vector<double> top, bottom;  // probability of the class, most / least important pixels removed first
+  std::vector<double> top, bottom;  // score of the class, most / least important pixels removed first
   std::vector<double> top_hits, bottom_hits;  // 1 where the class is the most probable one
 };
 
-// Probabilities (B, C), double, of the clean images or of any other.
-Tensor probabilities(Classifier& target, const Tensor& pixels, const Context& context);
-
-struct SweepEnds {
-  Tensor clean, replaced;  // (B, C) probabilities, double
+// Of one image: pixels and reference (3, H, W), order (H * W) as hard_order() gives it, the logits (C) of the
+// image and of its reference, and the classes whose scores are wanted.
+struct SweepImage {
+  Tensor pixels, reference, order, clean, replaced;
+  std::vector<int64_t> classes;
 };
 
-// pixels and reference (B, 3, H, W) in [0, 1], order (B, H * W) as hard_order() gives it, classes (B).
+// Asks for everything; the curves, one for each class, are there when the queue has been flushed.
+std::shared_ptr<const std::vector<SweepCurves>> ask_sweep(ScoreQueue& questions, const SweepImage& image,
+                                                          const SweepOptions& options);
+
+struct SweepEnds {
+  Tensor clean, replaced;  // (B, C) logits, double
+};
+
+// pixels and reference (B, 3, H, W) in [0, 1], order (B, H * W), classes (B).
 std::vector<SweepCurves> sweep(Classifier& target, const Tensor& pixels, const Tensor& reference,
                                const Tensor& order, const Tensor& classes, const SweepEnds& ends,
                                const SweepOptions& options, const Context& context);
