@@ -9,11 +9,15 @@
 namespace aha {
 namespace {
 
+// Seconds that a worker waits for one with more to do; one that dies is noticed at once.
+constexpr double kPatience = 86400;
+
 struct EvalFlags {
   TargetOptions target;
   EvaluateOptions evaluate;
   std::string explainer, encoder, data, out;
   SliceOptions slice;
+  int workers = 1;
 };
 
 Fields fields(EvalFlags& f) {
@@ -23,6 +27,8 @@ Fields fields(EvalFlags& f) {
       .add("encoder", f.encoder, kEncoderHelp)
       .add("data", f.data, "a data set: list:FILE.csv, folder:DIR, imagenet:DIR, cifar10:sample")
       .nest("", fields(f.slice))
+      .add("workers", f.workers, "processes on this machine, each with a share of the images")
+      .range(1, 256)
       .add("out", f.out, "folder of the results; the same call continues there");
 }
 
@@ -32,13 +38,17 @@ void run(const EvalFlags& flags, Call& call) {
         "--data: expected a data set (list:FILE.csv, folder:DIR, imagenet:DIR, cifar10:sample), found "
         "nothing");
   if (flags.out.empty()) throw input_error("--out: expected a folder for the results, found nothing");
+  const auto group = start_or_join_workers(flags.workers, kPatience, call.context);
+  if (!group) return;  // the workers have done it
   const auto target = load_target(flags.target, call.context);
   auto explainer = explainer_for(flags.explainer, *target, call.context, flags.encoder);
   const auto data = slice(open_dataset(flags.data), flags.slice);
   const MethodContext by{*target, explainer ? &*explainer : nullptr};
   EvaluateOptions options = flags.evaluate;
   options.methods = chosen_methods(options.methods, by);
-  Evaluation evaluation = evaluate(by, *data, options, flags.out, call.context);
+  auto finished = evaluate_together(by, *data, options, flags.out, *group, call.context);
+  if (!finished) return;  // the leader says the rest
+  Evaluation& evaluation = *finished;
   evaluation.settings["version"] = AHA_VERSION;
   const auto files = write_results(evaluation, flags.out);
   if (!evaluation.summary.failures.empty()) call.exit_code = 1;

@@ -50,6 +50,14 @@ void check_names(const Dataset& data) {
       throw input_error("{}: expected every image once, found {} twice", data.name(), data.id(i));
 }
 
+// Whether the maps depend on the class. Of forms that change another method's map nobody says so.
+bool reads_class(const std::string& spec) {
+  const std::string name = spec.substr(0, spec.find(':'));
+  for (const auto& record : method_catalog())
+    if (record.name == name) return record.reads_class;
+  return true;
+}
+
 // What all rows of an evaluation share.
 nlohmann::json shared_settings(const ClassifierInfo& info, const Protocol& protocol,
                                const ReferenceOptions& reference_options, const std::string& score,
@@ -115,8 +123,9 @@ struct Evaluator {
   const std::vector<MeasuredMetrics>& measured;
   const RowKeys& keys;
   const std::string& out;
+  const WorkerGroup& group;  // makes its own batches alone
   const Context& context;
-  RowStore rows{out};
+  RowStore rows{out, group.rank()};
   MapStore maps{out};
   const std::vector<std::string> explained_classes = classes_from_text(options.explained);
   const ScoreKind score = score_kind_from_text(options.score);
@@ -184,15 +193,18 @@ ReadImage Evaluator::read(int64_t index) const {
 
 void Evaluator::run() {
   const int64_t n = data.size();
-  Prefetch<ReadImage> inputs(n, 2, 2 * kBatch, [&](int64_t i) { return read(i); });
-  auto progress = context.progress("evaluate", n);
+  std::vector<int64_t> mine;  // images of this process
+  for (int64_t i = 0; i < n; ++i)
+    if (i / kBatch % group.size() == group.rank()) mine.push_back(i);
+  Prefetch<ReadImage> inputs(std::ssize(mine), 2, 2 * kBatch, [&](int64_t i) { return read(mine[i]); });
+  auto progress = context.progress("evaluate", std::ssize(mine));
   bool timed = false;
-  for (int64_t first = 0; first < n; first += kBatch) {
+  for (int64_t first = 0; first < std::ssize(mine); first += kBatch) {
     if (context.cancel->canceled()) throw Error(ErrorKind::kCanceled, "stopped; the same command continues");
-    const int64_t last = std::min(first + kBatch, n);
+    const int64_t last = std::min(first + kBatch, std::ssize(mine));
     ImageBatch batch;
     std::vector<Tensor> pixels;
-    for (int64_t i = first; i < last; ++i) {
+    for (const int64_t i : std::span(mine).subspan(first, last - first)) {
       ReadImage image = *inputs.next();
       if (!image.failure.empty()) {
         fail(data.id(i), image.failure);
@@ -226,8 +238,8 @@ void Evaluator::fail(const std::string& image, const std::string& reason) {
 }
 
 void Evaluator::time_methods(const ImageBatch& batch) {
-  if (options.timing_runs == 0) return;
-  Tensor classes;  // (B)
+  if (options.timing_runs == 0 || group.size() > 1) return;  // others would disturb it
+  Tensor classes;                                            // (B)
   for (size_t m = 0; m < methods.size(); ++m) {
     const std::string key = keys.timing(*methods[m], threads(), describe_cpu());
     if (const Timing* known = rows.timing(key)) {
@@ -301,18 +313,21 @@ void Evaluator::add_rows(const ImageBatch& batch, size_t m, const std::string& e
       maps.write(key, {made.maps[b], made.made[b]});
   }
   const ImageBatch part = chosen_images(batch, unswept);
+  // A map that does not depend on the class serves both, if both are asked for.
+  const bool both = explained == "predicted" && explained_classes.size() > 1 && !reads_class(specs[m]);
   PendingRows pending(*questions, part, chosen_attribution(made, unswept),
-                      {options.methods[m], explained, sweep_options(protocol, score)}, context);
+                      {options.methods[m], explained, sweep_options(protocol, score), both ? "truth" : ""},
+                      context);
   std::vector<PendingValues> pending_values;
   for (const auto& group : measured) ask_values(batch, m, explained, made, group, pending_values);
   questions->flush();
 
   auto made_rows = pending.finish(by.target.info().name);
-  for (int64_t b = 0; b < part.size(); ++b) {
-    Row& row = made_rows[b];
-    row.key = key(part, b, m, explained);
+  for (size_t i = 0; i < made_rows.size(); ++i) {
+    Row& row = made_rows[i];
+    row.key = key(part, static_cast<int64_t>(i) % part.size(), m, row.explained);
     if (row.failed() && options.strict) throw work_error("{}: {}: {}", row.image, row.method, row.state);
-    made_again += rows.has_any(row.image, row.method, explained) && !rows.find(row.key);
+    made_again += rows.has_any(row.image, row.method, row.explained) && !rows.find(row.key);
   }
   rows.add(std::move(made_rows));
   for (PendingValues& one : pending_values) {
@@ -418,8 +433,15 @@ Fields fields(EvaluateOptions& o) {
       .add("strict", o.strict, "stop at the first image or map that fails instead of leaving it out");
 }
 
-Evaluation evaluate(const MethodContext& explained_by, const Dataset& data, const EvaluateOptions& asked,
+Evaluation evaluate(const MethodContext& explained_by, const Dataset& data, const EvaluateOptions& options,
                     const std::string& out, const Context& context) {
+  WorkerGroup alone;
+  return *evaluate_together(explained_by, data, options, out, alone, context);
+}
+
+std::optional<Evaluation> evaluate_together(const MethodContext& explained_by, const Dataset& data,
+                                            const EvaluateOptions& asked, const std::string& out,
+                                            WorkerGroup& group, const Context& context) {
   const Timer timer;
   if (asked.methods.empty()) throw input_error("--methods: expected one method or more, found none");
   EvaluateOptions options = asked;
@@ -442,9 +464,22 @@ Evaluation evaluate(const MethodContext& explained_by, const Dataset& data, cons
   const auto settings =
       shared_settings(explained_by.target.info(), protocol, reference_options, options.score, context);
   const RowKeys keys(settings, explainer_card(explained_by));
-  Evaluator evaluator{explained_by,  methods,  data, options, protocol, reference_options,
-                      asked.methods, measured, keys, out,     context};
-  evaluator.run();
+  const auto run_as = [&](const WorkerGroup& who) {
+    auto evaluator =
+        std::make_unique<Evaluator>(explained_by, methods, data, options, protocol, reference_options,
+                                    asked.methods, measured, keys, out, who, context);
+    evaluator->run();
+    return evaluator;
+  };
+  Tensor evaluations = torch::zeros({1}, torch::kFloat64);  // of the target, by all workers
+  if (group.size() > 1) {
+    evaluations += static_cast<double>(run_as(group)->target_evaluations());
+    group.sum(evaluations);
+    if (!group.leader()) return std::nullopt;
+  }
+  const WorkerGroup alone;  // finds what the workers made
+  const auto finished = run_as(alone);
+  Evaluator& evaluator = *finished;
 
   SummaryOptions wanted;
   wanted.methods = options.methods;
@@ -460,7 +495,8 @@ Evaluation evaluate(const MethodContext& explained_by, const Dataset& data, cons
   result.settings = settings;
   add_to_settings(result.settings, explained_by, data, options);
   result.shown = std::move(evaluator.shown);
-  result.target_evaluations = evaluator.target_evaluations();
+  result.target_evaluations =
+      static_cast<int64_t>(evaluations.item<double>()) + evaluator.target_evaluations();
   result.seconds = timer.seconds();
   return result;
 }

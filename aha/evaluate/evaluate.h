@@ -9,10 +9,13 @@
 // reason.
 #pragma once
 
+#include <optional>
+
 #include "aha/data/dataset.h"
 #include "aha/evaluate/protocol.h"
 #include "aha/evaluate/summary.h"
 #include "aha/methods/method.h"
+#include "aha/train/worker_group.h"
 
 namespace aha {
 
@@ -48,5 +51,11 @@ struct Evaluation {
 // `out` is the folder of the rows; OUT/maps gets the maps of the first images, or of all (map_store.h).
 Evaluation evaluate(const MethodContext& explained_by, const Dataset& data, const EvaluateOptions& options,
                     const std::string& out, const Context& context);
+
+// The same work shared by several processes, each with every n-th batch of images: the leader returns what
+// evaluate() would, the others nothing. Any split gives the same figures.
+std::optional<Evaluation> evaluate_together(const MethodContext& explained_by, const Dataset& data,
+                                            const EvaluateOptions& options, const std::string& out,
+                                            WorkerGroup& group, const Context& context);
 
 }  // namespace aha

@@ -377,6 +377,84 @@ TEST(Evaluate, AnotherCardOfTheExplainerMakesItsRowsAgainAndLeavesTheOthers) {
   EXPECT_EQ(made(), learned) << "weights";
 }
 
+// The index of a pixel as its importance; counts the maps it makes.
+class CountedMaps : public Method {
+ public:
+  static inline int made = 0;
+  void prepare(const MethodContext&) override {}
+  Attribution attribute(const Tensor& pixels, const Tensor&, std::span<const uint64_t>,
+                        const Context&) override {
+    made += static_cast<int>(pixels.size(0));
+    const int64_t B = pixels.size(0), H = pixels.size(2), W = pixels.size(3);
+    return {torch::arange(static_cast<float>(H * W)).view({1, H, W}).repeat({B, 1, 1}), Passes{3, 1}};
+  }
+};
+
+MethodRecord counted_record(const char* name, bool reads_class) {
+  MethodRecord record{name,
+                      "counts",
+                      "",
+                      "",
+                      [](const MethodContext&) { return true; },
+                      [] { return std::unique_ptr<Method>(new CountedMaps); }};
+  record.reads_class = reads_class;
+  return record;
+}
+
+TEST(Evaluate, AKeptMapServesEveryLaterMetricReferenceAndProtocol) {
+  static const bool added = (add_method(counted_record("counted", true)), true);
+  ASSERT_TRUE(added);
+  checks::LinearTarget target(8);
+  const std::string folder = fresh_path("evaluate_kept_maps");
+  auto options = small_options();
+  options.methods = {"counted"};
+  options.images = 0, options.timing_runs = 0;
+  options.keep_maps = true;
+  CountedMaps::made = 0;
+  const auto first = evaluate({target}, Waves(5), options, folder, Context());
+  EXPECT_EQ(CountedMaps::made, 5);
+  options.metrics = {"ins-del", "adp", "pic"};
+  const auto second = evaluate({target}, Waves(5), options, folder, Context());
+  EXPECT_EQ(second.target_evaluations, 5 * (1 + 2) + 5 * 2) << "clean, replaced, and the blends";
+  options.protocol = "equations";
+  options.references = {"blur"};
+  const auto third = evaluate({target}, Waves(5), options, folder, Context());
+  EXPECT_EQ(CountedMaps::made, 5);
+  EXPECT_EQ(third.summary.row("counted", "predicted").passes.forwards, 3) << "as the map was made";
+  options.keep_maps = false;
+  options.protocol = "paper";
+  const std::string elsewhere = fresh_path("evaluate_no_kept_maps");
+  options.references = {"black", "mean"};
+  options.metrics = {"adp"};
+  const auto alone = evaluate({target}, Waves(5), options, elsewhere, Context());
+  EXPECT_EQ(CountedMaps::made, 10);
+  EXPECT_EQ(alone.target_evaluations, 5 * (1 + 2) + 5 * 2) << "no curves for a metric that needs none";
+  EXPECT_EQ(alone.summary.rows[0].metrics.at("adp").per_image,
+            second.summary.rows[0].metrics.at("adp").per_image);
+}
+
+TEST(Evaluate, AMapThatKnowsNoClassIsSweptOnceForBoth) {
+  static const bool added = (add_method(counted_record("blind", false)), true);
+  ASSERT_TRUE(added);
+  checks::LinearTarget target(8);
+  auto options = small_options();
+  options.images = 0, options.timing_runs = 0;
+  options.explained = "both";
+  options.references = {"black"};
+  const auto evaluations = [&](const char* method) {
+    options.methods = {method};
+    return evaluate({target}, Waves(8), options, fresh_path("evaluate_blind"), Context());
+  };
+  static const bool counted = (add_method(counted_record("seeing", true)), true);
+  ASSERT_TRUE(counted);
+  const auto blind = evaluations("blind"), seeing = evaluations("seeing");
+  EXPECT_EQ(blind.target_evaluations, 8 * (2 + 18));
+  EXPECT_GT(seeing.target_evaluations, blind.target_evaluations);
+  for (const char* explained : {"predicted", "truth"})
+    EXPECT_EQ(blind.summary.row("blind", explained).metrics.at("ins-del").per_image,
+              seeing.summary.row("seeing", explained).metrics.at("ins-del").per_image);
+}
+
 TEST(Evaluate, TimingsBelongToTheThreadsAndThePrecisionTheyWereTakenWith) {
   checks::LinearTarget target(8);
   const std::string folder = fresh_path("evaluate_timings");

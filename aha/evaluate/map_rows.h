@@ -10,14 +10,16 @@ namespace aha {
 
 struct MapRowOptions {
   std::string method, explained;
-  SweepOptions sweep;  // steps 0 = no curves
+  SweepOptions sweep;     // steps 0 = no curves
+  std::string also = {};  // another explained class that has the same maps: its rows come for free
 };
 
 // Rows without their keys, complete when the queue has been flushed and finish() was called.
 class PendingRows {
  public:
-  // Asks for one row for each image of the batch. A map that cannot be ordered (failed, not finite, constant)
-  // says so in its state and has no curves. Cost: 2 (steps - 1) questions for each other map and reference.
+  // Asks for one row for each image of the batch, and behind them one more each for options.also. A map that
+  // cannot be ordered (failed, not finite, constant) says so in its state and has no curves. Cost: 2 (steps -
+  // 1) questions for each other map and reference.
   PendingRows(ScoreQueue& questions, const ImageBatch& batch, const Attribution& attribution,
               const MapRowOptions& options, const Context& context);
 
@@ -26,7 +28,7 @@ class PendingRows {
 
  private:
   struct Asked {
-    size_t row;
+    std::vector<size_t> rows;  // one for each class
     std::string reference;
     std::shared_ptr<const std::vector<SweepCurves>> curves;
   };

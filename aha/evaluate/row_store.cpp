@@ -1,5 +1,6 @@
 #include "aha/evaluate/row_store.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
@@ -12,7 +13,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kFile = "rows.jsonl";
+std::string file_of(int worker) {
+  return worker == 0 ? "rows.jsonl" : fmt::format("rows.{}.jsonl", worker);
+}
 
 // Nine decimals: beyond what float32 networks know, and a third shorter than 17 digits.
 std::vector<double> rounded(std::vector<double> values) {
@@ -55,15 +58,23 @@ Row row_from_json(const nlohmann::json& j) {
   return row;
 }
 
-RowStore::RowStore(const std::string& folder) : path_((fs::path(folder) / kFile).string()) {
+RowStore::RowStore(const std::string& folder, int worker)
+    : path_((fs::path(folder) / file_of(worker)).string()) {
   make_directories(folder);
-  if (fs::exists(path_)) read();
+  std::vector<std::string> paths;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("rows.") && name.ends_with(".jsonl")) paths.push_back(entry.path().string());
+  }
+  std::sort(paths.begin(), paths.end());
+  for (const auto& path : paths) read(path, path == path_);
+  if (!rows_.empty()) spdlog::info("{}: continues with {} rows", folder, rows_.size());
   out_.open(path_, std::ios::app | std::ios::binary);
   if (!out_) throw work_error("{}: cannot be written", path_);
 }
 
-void RowStore::read() {
-  const std::string text = read_file(path_, uint64_t{1} << 36);
+void RowStore::read(const std::string& path, bool own) {
+  const std::string text = read_file(path, uint64_t{1} << 36);
   size_t line = 0, end = 0, whole = 0;
   try {
     for (; (end = text.find('\n', whole)) != std::string::npos; whole = end + 1) {
@@ -80,10 +91,9 @@ void RowStore::read() {
         keep(row_from_json(json));
     }
   } catch (const nlohmann::json::exception& error) {
-    throw input_error("{}:{}: not a row of an evaluation: {}", path_, line, printable(error.what()));
+    throw input_error("{}:{}: not a row of an evaluation: {}", path, line, printable(error.what()));
   }
-  if (whole < text.size()) fs::resize_file(path_, whole);
-  spdlog::info("{}: continues with {} rows", path_, rows_.size());
+  if (own && whole < text.size()) fs::resize_file(path, whole);
 }
 
 void RowStore::keep(Row row) {

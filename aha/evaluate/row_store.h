@@ -1,5 +1,5 @@
 // What evaluations in a folder have found so far, one row for each image, method and explained class, in
-// OUT/rows.jsonl.
+// OUT/rows.jsonl. Several processes that share an evaluation write a file each.
 //
 // Rows are found by their key (row_key.h), which covers everything their figures depend on: an evaluation
 // reuses what fits it and makes the rest, whatever else the folder holds. Rows are appended as they are
@@ -57,7 +57,9 @@ struct Timing {
 
 class RowStore {
  public:
-  explicit RowStore(const std::string& folder);
+  // Reads what all workers left there; writes OUT/rows.jsonl, a worker other than the first
+  // OUT/rows.WORKER.jsonl.
+  explicit RowStore(const std::string& folder, int worker = 0);
 
   const Row* find(const std::string& key) const;
   const MetricValues* values(const std::string& key) const;
@@ -71,7 +73,7 @@ class RowStore {
   void add(const std::string& key, const std::string& method, const Timing& timing);
 
  private:
-  void read();
+  void read(const std::string& path, bool own);
   void append(const std::string& lines);
   void keep(Row row);
 

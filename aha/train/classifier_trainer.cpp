@@ -257,7 +257,7 @@ Fields fields(FitOptions& o) {
 
 std::optional<FitReport> fit_classifier(const FitOptions& options, const Context& given_context) {
   Context context = given_context;
-  const auto group = start_or_join_workers(options.train, context);
+  const auto group = start_or_join_workers(options.train.workers, options.train.worker_timeout_s, context);
   if (!group) return std::nullopt;
   const FitReport report = fit(options, *group, context);
   return group->leader() ? std::optional(report) : std::nullopt;

@@ -90,7 +90,8 @@ std::optional<ExplainerReport> train_explainer(const ExplainerRun& run, const Co
         "--data: expected images to learn from (cifar10:train, folder:DIR, ...), found nothing");
   if (out.empty()) throw input_error("--out: expected the folder of the run, found nothing");
   Context context = given_context;
-  const auto group = start_or_join_workers(run.train.train, context);
+  const auto group =
+      start_or_join_workers(run.train.train.workers, run.train.train.worker_timeout_s, context);
   if (!group) return std::nullopt;
   const auto target = load_classifier(run.target, run.load, context);
   const auto data = slice(open_dataset(run.data), run.slice);

@@ -287,20 +287,6 @@ Fields fields(TrainOptions& o) {
   return list;
 }
 
-std::unique_ptr<WorkerGroup> start_or_join_workers(const TrainOptions& options, Context& context) {
-  if (options.workers > 1 && !is_worker()) {
-    run_workers(options.workers, own_arguments(), context);
-    return nullptr;
-  }
-  auto group = WorkerGroup::from_environment(options.worker_timeout_s);
-  if (!group->leader()) start_log(LogLevel::kQuiet);
-  if (context.threads == 0 && workers_here() > 1) {
-    context.threads = std::max(1, cores_present() / workers_here());
-    start_compute(context);
-  }
-  return group;
-}
-
 void stop_if_canceled(const Context& context) {
   if (context.cancel->canceled())
     throw Error(ErrorKind::kCanceled, fmt::format("stopped; {}", kHowToContinue));

@@ -89,11 +89,6 @@ struct TrainReport {
   double images_per_second = 0;  // training only
 };
 
-// How a training verb begins. With several workers asked for: starts them, waits for them and returns null,
-// as nothing is left to do here. Else joins the group that this process belongs to; each worker on this
-// machine gets its share of the cores, and only the leader talks.
-std::unique_ptr<WorkerGroup> start_or_join_workers(const TrainOptions& options, Context& context);
-
 // For the work beside the steps (validation, searches): throws Error(kCanceled) after a Ctrl-C. What was
 // trained is saved before it begins.
 void stop_if_canceled(const Context& context);

@@ -277,4 +277,18 @@ void run_workers(int workers, const std::vector<std::string>& arguments, const C
     throw work_error("{}; the same command with --resume continues from the last checkpoint", trouble);
 }
 
+std::unique_ptr<WorkerGroup> start_or_join_workers(int workers, double timeout_s, Context& context) {
+  if (workers > 1 && !is_worker()) {
+    run_workers(workers, own_arguments(), context);
+    return nullptr;
+  }
+  auto group = WorkerGroup::from_environment(timeout_s);
+  if (!group->leader()) start_log(LogLevel::kQuiet);
+  if (context.threads == 0 && workers_here() > 1) {
+    context.threads = std::max(1, cores_present() / workers_here());
+    start_compute(context);
+  }
+  return group;
+}
+
 }  // namespace aha

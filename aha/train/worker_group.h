@@ -1,4 +1,5 @@
-// Data-parallel workers: processes that train copies of one network on shares of each batch.
+// Data-parallel workers: processes that train copies of one network on shares of each batch, or evaluate
+// shares of a data set.
 //
 // Built on PyTorch's c10d process groups: Gloo on CPU; NCCL where libtorch was built with it and the tensors
 // are on a GPU. A process is a worker where RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say so (torchrun,
@@ -54,6 +55,11 @@ int workers_here();
 // that names the first worker that failed; the others are then ended. A canceled context ends them too,
 // after each has saved its state.
 void run_workers(int workers, const std::vector<std::string>& arguments, const Context& context);
+
+// How a verb that several processes share begins. With several workers asked for: starts them, waits for them
+// and returns null, as nothing is left to do here. Else joins the group that this process belongs to; each
+// worker on this machine gets its share of the cores, and only the leader talks.
+std::unique_ptr<WorkerGroup> start_or_join_workers(int workers, double timeout_s, Context& context);
 
 // What this process was started with, without the program's own name.
 std::vector<std::string> own_arguments();
