@@ -12,7 +12,10 @@ pkg_check_modules(AHA_WEBP REQUIRED IMPORTED_TARGET libwebp)
 pkg_check_modules(AHA_TOML REQUIRED IMPORTED_TARGET tomlplusplus)
 find_package(JPEG REQUIRED)
 add_library(aha_codecs INTERFACE)
-target_link_libraries(aha_codecs INTERFACE JPEG::JPEG PkgConfig::AHA_SPNG PkgConfig::AHA_WEBP)
+pkg_check_modules(AHA_TIFF REQUIRED IMPORTED_TARGET libtiff-4)
+pkg_check_modules(AHA_AVIF REQUIRED IMPORTED_TARGET libavif)
+find_package(GIF 5 REQUIRED)
+target_link_libraries(aha_codecs INTERFACE JPEG::JPEG PkgConfig::AHA_SPNG PkgConfig::AHA_WEBP PkgConfig::AHA_TIFF PkgConfig::AHA_AVIF GIF::GIF)
 
 # The typeface of sheets. Both files become part of the library (aha/image/font_data.cpp).
 find_package(Freetype REQUIRED)

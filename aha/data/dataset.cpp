@@ -19,7 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 
 bool is_image(const fs::path& path) {
-  static constexpr std::array<std::string_view, 4> kExtensions = {".jpg", ".jpeg", ".png", ".webp"};
+  static constexpr std::array<std::string_view, 9> kExtensions = {".jpg", ".jpeg", ".png",  ".webp", ".gif",
+                                                                  ".tif", ".tiff", ".avif", ".bmp"};
   std::string extension = path.extension().string();
   std::transform(extension.begin(), extension.end(), extension.begin(),
                  [](unsigned char c) { return std::tolower(c); });

@@ -79,9 +79,7 @@ void rgb_from_stored(const uint8_t* row, int width, const spng_ihdr& header, con
       return;
     default:  // gray
       for (int x = 0; x < width; ++x, rgb += 3) {
-        // 16-bit gray is an integer image to Pillow, and its conversion clips where it does not scale.
-        const int gray = depth == 16 ? (row[2 * x] != 0 ? 255 : row[2 * x + 1])
-                                     : packed_sample(row, x, depth) * 255 / ((1 << depth) - 1);
+        const int gray = depth == 16 ? row[2 * x] : packed_sample(row, x, depth) * 255 / ((1 << depth) - 1);
         rgb[0] = rgb[1] = rgb[2] = static_cast<uint8_t>(gray);
       }
   }

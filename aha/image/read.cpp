@@ -2,10 +2,14 @@
 
 #include "aha/base/error.h"
 #include "aha/base/files.h"
+#include "aha/image/avif.h"
+#include "aha/image/bmp.h"
 #include "aha/image/codec.h"
 #include "aha/image/exif.h"
+#include "aha/image/gif.h"
 #include "aha/image/jpeg.h"
 #include "aha/image/png.h"
+#include "aha/image/tiff.h"
 #include "aha/image/webp.h"
 
 namespace aha {
@@ -17,19 +21,16 @@ struct Codec {
 };
 
 constexpr Codec kCodecs[] = {
-    {is_jpeg, decode_jpeg},
-    {is_png, decode_png},
-    {is_webp, decode_webp},
+    {is_jpeg, decode_jpeg}, {is_png, decode_png},   {is_webp, decode_webp}, {is_gif, decode_gif},
+    {is_tiff, decode_tiff}, {is_avif, decode_avif}, {is_bmp, decode_bmp},
 };
 
 // What a file that we cannot read looks like, for the message.
 std::string description(Bytes bytes) {
   if (bytes.empty()) return "an empty file";
   const std::string_view text = text_of(bytes);
-  if (text.starts_with("GIF8")) return "a GIF";
-  if (text.starts_with("BM")) return "a BMP";
-  if (text.starts_with("II*") || text.starts_with("MM")) return "a TIFF";
-  if (text.substr(0, 12).find("ftyp") == 4) return "an ISO media file (HEIC, AVIF or video)";
+  if (text.substr(0, 12).find("ftyp") == 4)
+    return "an ISO media file (HEIC or video); convert it to JPEG or PNG";
   return "something else (it starts with '" + printable(text.substr(0, 8)) + "')";
 }
 
@@ -55,8 +56,8 @@ Image image_from_bytes(Bytes bytes, std::string_view name, const ReadOptions& op
     return options.apply_orientation ? upright(std::move(decoded.image), decoded.orientation)
                                      : std::move(decoded.image);
   }
-  throw input_error("{}: expected a JPEG, PNG or WebP image, found {}", printable(name, 300),
-                    description(bytes));
+  throw input_error("{}: expected a JPEG, PNG, WebP, GIF, TIFF, AVIF or BMP image, found {}",
+                    printable(name, 300), description(bytes));
 }
 
 Image read_image(const std::string& path, const ReadOptions& options) {

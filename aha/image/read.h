@@ -1,10 +1,12 @@
-// Images from files: JPEG, PNG and WebP, recognized by their content, never by their name.
+// Images from files: JPEG, PNG, WebP, GIF, TIFF, AVIF and BMP, recognized by their content, never by their
+// name.
 //
 // The pixels are those of Pillow 9.4's ImageOps.exif_transpose(Image.open(f)).convert("RGB"), bit for bit: no
 // color management, gray is replicated, alpha is dropped, CMYK is taken as Adobe writes it (inverted),
-// 16-bit color keeps its high byte, 16-bit gray saturates at 255 (Pillow's own rule), an animation gives its
-// first frame. A file that ends too early is an error, not a half-gray image. Sizes are checked from the
-// headers, before memory is taken.
+// 16-bit color keeps its high byte, an animation gives its first frame. Where it differs from Pillow: 16-bit
+// gray keeps its high byte too (Pillow's conversion saturates everything above 255), transparent colors of a
+// TIFF are darkened by their alpha, AVIF is read at all. A file that ends too early is an error, not a
+// half-gray image. Sizes are checked from the headers, before memory is taken.
 #pragma once
 
 #include <cstddef>

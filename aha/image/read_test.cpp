@@ -50,7 +50,13 @@ std::vector<Sample> samples() {
           {"gray JPEG", jpeg_of(40, 30, 1, gray)},
           {"CMYK JPEG", jpeg_of(40, 30, 4, ink)},
           {"WebP", webp_of(image, false)},
-          {"lossless WebP", webp_of(image, true)}};
+          {"lossless WebP", webp_of(image, true)},
+          {"GIF", test_files::gif_of(image, false)},
+          {"interlaced GIF", test_files::gif_of(image, true)},
+          {"TIFF", test_files::tiff_of(image, COMPRESSION_NONE)},
+          {"LZW TIFF", test_files::tiff_of(image, COMPRESSION_LZW)},
+          {"AVIF", test_files::avif_of(image)},
+          {"BMP", test_files::bmp_of(image)}};
 }
 
 // A PNG's frame with any header, its checksums right.
@@ -106,6 +112,24 @@ TEST(Read, OrientationIsAppliedUnlessUnwanted) {
   EXPECT_EQ(turned.row(0)[9 * 3], stored.row(0)[0]);
 }
 
+TEST(Read, FormatsWithoutLossGiveTheirPixelsBack) {
+  for (const auto& [width, height] : {std::pair(40, 30), std::pair(1, 1), std::pair(7, 33)}) {
+    const Image image = test_image(width, height);
+    EXPECT_EQ(decoded(test_files::tiff_of(image, COMPRESSION_NONE)).rgb, image.rgb);
+    EXPECT_EQ(decoded(test_files::tiff_of(image, COMPRESSION_LZW)).rgb, image.rgb);
+    EXPECT_EQ(decoded(test_files::avif_of(image)).rgb, image.rgb);
+    EXPECT_EQ(decoded(test_files::bmp_of(image)).rgb, image.rgb);
+    for (const bool interlaced : {false, true}) {
+      const Image two = decoded(test_files::gif_of(image, interlaced));
+      ASSERT_EQ(two.rgb.size(), image.rgb.size());
+      for (size_t i = 0; i < two.rgb.size(); i += 3) ASSERT_EQ(two.rgb[i], image.rgb[i] > 127 ? 200 : 10);
+    }
+  }
+  const Image turned = decoded(test_files::avif_of(test_image(7, 33), 1)), upright = test_image(7, 33);
+  EXPECT_EQ(turned.width, 33);
+  EXPECT_EQ(turned.row(6)[0], upright.row(0)[0]) << "to the left: the first pixel goes to the lower left";
+}
+
 TEST(Read, AFileThatEndsTooEarlyIsRefused) {
   for (const auto& [name, file] : samples()) {
     ASSERT_EQ(refusal(file), "") << name;
@@ -129,7 +153,11 @@ TEST(Read, DamageGivesPixelsOrAnInputErrorButNothingElse) {
 TEST(Read, OtherContentIsNamedInTheRefusal) {
   EXPECT_THAT(refusal(""), HasSubstr("empty"));
   EXPECT_THAT(refusal("GIF89a......"), HasSubstr("GIF"));
-  EXPECT_THAT(refusal("hello world"), HasSubstr("JPEG, PNG or WebP"));
+  EXPECT_THAT(refusal("hello world"), HasSubstr("JPEG, PNG, WebP"));
+  EXPECT_THAT(refusal(std::string("\0\0\0\x18"
+                                  "ftypheic....mif1",
+                                  20)),
+              HasSubstr("HEIC"));
   EXPECT_THAT(refusal("\x1b[31mred"), HasSubstr("\\x1b"));
   EXPECT_THROW(read_image(testing::TempDir()), Error);
   EXPECT_THROW(read_image(testing::TempDir() + "not there"), Error);
