@@ -10,6 +10,7 @@
 #include "aha/base/imagenet_classes.h"
 #include "aha/base/log.h"
 #include "aha/networks/preprocess.h"
+#include "aha/nn/module_state.h"
 
 namespace aha {
 namespace {
@@ -205,6 +206,7 @@ std::unique_ptr<Classifier> load_script_classifier(const std::string& path, cons
     throw input_error("{}: not a TorchScript file that this libtorch can read: {}", path,
                       first_line(error.what()));
   }
+  for (const auto& item : module.named_parameters()) check_finite(item.value, item.name, path);
   Preprocessing preprocessing;
   if (!extra["preprocess.json"].empty())
     preprocessing = preprocessing_from_json(

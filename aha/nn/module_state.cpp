@@ -1,5 +1,8 @@
 #include "aha/nn/module_state.h"
 
+#include <cmath>
+
+#include "aha/base/error.h"
 #include "aha/weights/names.h"
 
 namespace aha {
@@ -20,9 +23,20 @@ std::map<std::string, std::vector<int64_t>> state_shapes(const torch::nn::Module
   return shapes;
 }
 
+void check_finite(const Tensor& tensor, std::string_view name, std::string_view what) {
+  if (!tensor.is_floating_point()) return;
+  if (std::isfinite(tensor.sum().item<double>())) return;  // reads the numbers once, without a copy
+  const auto bad = tensor.isfinite().logical_not().sum().item<int64_t>();
+  if (bad > 0)
+    throw input_error("{}: expected finite weights, found {} of {} that are NaN or infinite in {}", what, bad,
+                      tensor.numel(), name);
+}
+
 void load_state(torch::nn::Module& network, const TensorTable& table, std::string_view what) {
   check_keys(table, state_shapes(network), what);
   const torch::NoGradGuard no_grad;
+  for (const auto& [name, tensor] : state_of(network))
+    check_finite(tensor_from_view(table.at(name)), name, what);
   for (auto& [name, tensor] : state_of(network)) Tensor(tensor).copy_(tensor_from_view(table.at(name)));
 }
 

@@ -13,8 +13,11 @@ namespace aha {
 
 std::map<std::string, std::vector<int64_t>> state_shapes(const torch::nn::Module& network);
 
+// Input error that names the tensor and counts the numbers that are not finite.
+void check_finite(const Tensor& tensor, std::string_view name, std::string_view what);
+
 // Copies every tensor in, converted to the network's own type. Input error, before anything is changed, that
-// names missing and unexpected keys and wrong shapes.
+// names missing and unexpected keys, wrong shapes, and tensors with NaN or infinity.
 void load_state(torch::nn::Module& network, const TensorTable& table, std::string_view what);
 
 // Views that keep the network's tensors alive; write_safetensors takes it as it is.

@@ -144,5 +144,26 @@ TEST(State, NamesWhatIsMissingAndChangesNothing) {
   EXPECT_EQ(block->norm1->weight[0].item<float>(), 1);
 }
 
+TEST(State, NamesWeightsThatAreNotFiniteAndChangesNothing) {
+  TransformerBlock block(TransformerBlockOptions{8, 2, 16});
+  auto table = table_from_state(*block);
+  table.tensors["norm1.weight"] = view_from_floats({8}, std::vector<float>(8, 5));
+  std::vector<float> bias(16, 1e38f);  // their sum is infinite, they are not
+  table.tensors["mlp.fc1.bias"] = view_from_floats({16}, bias);
+  bias[3] = std::nanf(""), bias[7] = -INFINITY;
+  auto bad = table;
+  bad.tensors["mlp.fc1.bias"] = view_from_floats({16}, bias);
+  try {
+    load_state(*block, bad, "block");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(),
+                testing::AllOf(testing::HasSubstr("mlp.fc1.bias"), testing::HasSubstr("2 of 16")));
+  }
+  EXPECT_EQ(block->norm1->weight[0].item<float>(), 1);
+  load_state(*block, table, "block");
+  EXPECT_EQ(block->norm1->weight[0].item<float>(), 5);
+}
+
 }  // namespace
 }  // namespace aha
