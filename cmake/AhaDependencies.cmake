@@ -5,6 +5,7 @@ find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(ZLIB REQUIRED)
+find_package(Boost REQUIRED)  # Boost.Math, headers alone
 find_package(PkgConfig REQUIRED)
 
 pkg_check_modules(AHA_SPNG REQUIRED IMPORTED_TARGET spng)
