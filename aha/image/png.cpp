@@ -142,11 +142,12 @@ Decoded decode_png(Bytes bytes, std::string_view name, const ReadOptions& option
   return decoded;
 }
 
-std::string png_bytes(const Image& image) {
-  if (image.width < 1 || image.height < 1 ||
-      image.rgb.size() != static_cast<size_t>(image.width) * image.height * 3)
-    throw input_error("PNG: expected an image with pixels, found {} x {} with {} bytes", image.width,
-                      image.height, image.rgb.size());
+namespace {
+
+// Encodes pixels as they lie in memory; `prepare` sets what belongs before them.
+template <class Prepare>
+std::string encoded(int width, int height, uint8_t color_type, std::span<const uint8_t> pixels,
+                    const Prepare& prepare) {
   const auto check = [](int status) {
     if (status != 0) throw work_error("PNG: cannot encode: {}", spng_strerror(status));
   };
@@ -154,19 +155,50 @@ std::string png_bytes(const Image& image) {
   if (!context) throw std::bad_alloc();
   check(spng_set_option(context.get(), SPNG_ENCODE_TO_BUFFER, 1));
   spng_ihdr header{};
-  header.width = static_cast<uint32_t>(image.width);
-  header.height = static_cast<uint32_t>(image.height);
+  header.width = static_cast<uint32_t>(width);
+  header.height = static_cast<uint32_t>(height);
   header.bit_depth = 8;
-  header.color_type = SPNG_COLOR_TYPE_TRUECOLOR;
+  header.color_type = color_type;
   check(spng_set_ihdr(context.get(), &header));
-  check(spng_encode_image(context.get(), image.rgb.data(), image.rgb.size(), SPNG_FMT_PNG,
-                          SPNG_ENCODE_FINALIZE));
+  check(prepare(context.get()));
+  check(spng_encode_image(context.get(), pixels.data(), pixels.size(), SPNG_FMT_PNG, SPNG_ENCODE_FINALIZE));
   size_t size = 0;
   int status = 0;
   const std::unique_ptr<void, decltype(&std::free)> buffer(spng_get_png_buffer(context.get(), &size, &status),
                                                            std::free);
   check(status);
   return std::string(static_cast<const char*>(buffer.get()), size);
+}
+
+}  // namespace
+
+std::string png_bytes(const Image& image) {
+  if (image.width < 1 || image.height < 1 ||
+      image.rgb.size() != static_cast<size_t>(image.width) * image.height * 3)
+    throw input_error("PNG: expected an image with pixels, found {} x {} with {} bytes", image.width,
+                      image.height, image.rgb.size());
+  return encoded(image.width, image.height, SPNG_COLOR_TYPE_TRUECOLOR, image.rgb,
+                 [](spng_ctx*) { return 0; });
+}
+
+std::string palette_png_bytes(std::span<const uint8_t> indices, int width, int height,
+                              std::span<const Color> palette) {
+  if (width < 1 || height < 1 || indices.size() != static_cast<size_t>(width) * height || palette.empty() ||
+      palette.size() > 256)
+    throw input_error("PNG: expected pixels and 1..256 colors, found {} x {} with {} bytes and {} colors",
+                      width, height, indices.size(), palette.size());
+  for (const uint8_t index : indices)
+    if (index >= palette.size())
+      throw input_error("PNG: expected indices below {}, found {}", palette.size(), index);
+  return encoded(width, height, SPNG_COLOR_TYPE_INDEXED, indices, [&](spng_ctx* context) {
+    spng_plte stored{};
+    stored.n_entries = static_cast<uint32_t>(palette.size());
+    for (size_t i = 0; i < palette.size(); ++i)
+      stored.entries[i] = {palette[i][0], palette[i][1], palette[i][2], 255};
+    const int status = spng_set_plte(context, &stored);
+    if (status != 0) return status;
+    return spng_set_option(context, SPNG_FILTER_CHOICE, SPNG_FILTER_CHOICE_NONE);
+  });
 }
 
 void write_png(const std::string& path, const Image& image) {

@@ -1,5 +1,6 @@
 #include "aha/perturb/reference.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "aha/base/error.h"
@@ -7,7 +8,8 @@
 namespace aha {
 namespace {
 
-const std::vector<std::string> kNames = {"black", "mean", "blur"};
+const std::vector<std::string> kNames = {"black", "mean", "blur", "gray"};
+const std::vector<std::string> kUsual = {"black", "mean", "blur"};
 
 enum class Border { kReflect, kZero };
 
@@ -43,10 +45,13 @@ Tensor blurred(const Tensor& pixels, const std::vector<double>& weights, Border 
   return down.matmul(pixels).matmul(across.t());
 }
 
-Tensor color_of(const ReferenceOptions& options, const Tensor& pixels) {
-  if (options.mean_color.size() != 3)
-    throw input_error("mean-color: expected 3 numbers, found {}", options.mean_color.size());
-  return torch::tensor(options.mean_color, torch::kFloat64).to(pixels.options()).view({1, 3, 1, 1});
+Tensor color_tensor(const std::vector<double>& color, const Tensor& pixels) {
+  if (color.size() != 3) throw input_error("mean-color: expected 3 numbers, found {}", color.size());
+  return torch::tensor(color, torch::kFloat64).to(pixels.options()).view({1, 3, 1, 1});
+}
+
+const std::vector<double>& gray_of(const ReferenceOptions& options) {
+  return options.gray.empty() ? options.mean_color : options.gray;
 }
 
 void check_kernel(int taps, double sigma) {
@@ -69,7 +74,7 @@ Fields fields(ReferenceOptions& o) {
            "red, green and blue of the mean reference, 0..1; empty = the target's")
       .range(0, 1)
       .add("blur", o.blur, "kind of blur")
-      .choices({"gaussian", "rise"})
+      .choices({"gaussian", "rise", "adaptive"})
       .add("blur-sigma", o.sigma_px, "width of the blur in pixels; 0 = by image size")
       .range(0, 10000)
       .add("blur-kernel", o.kernel_px, "taps of the blur in pixels, odd; 0 = by sigma")
@@ -84,13 +89,19 @@ ReferenceOptions with_mean_color(ReferenceOptions options, const std::array<doub
 Tensor reference_image(const Tensor& pixels, ReferenceKind kind, const ReferenceOptions& options) {
   check_shape(pixels, {-1, 3, -1, -1}, "pixels");
   if (kind == ReferenceKind::kBlack) return torch::zeros_like(pixels);
-  if (kind == ReferenceKind::kMean) return color_of(options, pixels).expand_as(pixels).contiguous();
+  if (kind == ReferenceKind::kMean || kind == ReferenceKind::kGray)
+    return color_tensor(kind == ReferenceKind::kMean ? options.mean_color : gray_of(options), pixels)
+        .expand_as(pixels)
+        .contiguous();
   if (options.blur == "rise") {
-    const Tensor color = color_of(options, pixels);
+    const Tensor color = color_tensor(gray_of(options), pixels);
     const double sigma = options.sigma_px > 0 ? options.sigma_px : 5;
     const auto weights = reflected_impulse_weights(options.kernel_px > 0 ? options.kernel_px : 11, sigma);
     return blurred(pixels - color, weights, Border::kZero) + color;
   }
+  if (options.blur == "adaptive")
+    throw input_error(
+        "blur: adaptive follows the target's answers and is for evaluations; expected gaussian or rise");
   if (options.blur != "gaussian") {
     const std::vector<std::string> available = {"gaussian", "rise"};
     throw unknown_name_error("blur", options.blur, available);
@@ -115,9 +126,13 @@ Tensor reference_images(const Tensor& pixels, std::span<const std::string> kinds
 std::vector<Tensor> all_references(const Tensor& pixels, const ReferenceOptions& options,
                                    std::vector<std::string> names) {
   std::vector<Tensor> out;
-  for (const auto& name : names.empty() ? kNames : names)
+  for (const auto& name : names.empty() ? kUsual : names)
     out.push_back(reference_images(pixels, std::vector(static_cast<size_t>(pixels.size(0)), name), options));
   return out;
+}
+
+bool uses_adaptive_blur(const std::vector<std::string>& names, const ReferenceOptions& options) {
+  return options.blur == "adaptive" && std::find(names.begin(), names.end(), "blur") != names.end();
 }
 
 nlohmann::json json_from_references(const ReferenceOptions& options, std::vector<std::string> names) {
@@ -125,10 +140,21 @@ nlohmann::json json_from_references(const ReferenceOptions& options, std::vector
   nlohmann::json blur = json_from_fields(fields(copy)), out = nlohmann::json::object();
   blur.erase("mean-color");
   blur["rule"] =
-      "gaussian, borders reflected; sigma 0 = 25/224 of the shorter side, kernel 0 = 4 sigma + 1 taps";
-  for (const auto& name : names.empty() ? kNames : names)
+      options.blur == "gaussian"
+          ? "gaussian, borders reflected; sigma 0 = 25/224 of the shorter side, kernel 0 = 4 sigma + 1 taps"
+      : options.blur == "rise" ? "an impulse blurred with reflected tails, borders zero in normalized space; "
+                                 "sigma 0 = 5, kernel 0 = 11"
+                               : "sigma = kernel grows until the class is hidden, borders zero in normalized "
+                                 "space; sizes at 224 pixels";
+  if (options.blur == "adaptive") {
+    blur["last-kernel"] = options.last_kernel_px;
+    blur["hidden-probability"] = options.hidden_probability;
+  }
+  if (options.blur != "gaussian") blur["border"] = gray_of(options);
+  for (const auto& name : names.empty() ? kUsual : names)
     out[name] = name == "black"  ? nlohmann::json{0, 0, 0}
                 : name == "mean" ? nlohmann::json(options.mean_color)
+                : name == "gray" ? nlohmann::json(gray_of(options))
                                  : blur;
   return out;
 }

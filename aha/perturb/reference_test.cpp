@@ -87,6 +87,29 @@ TEST(Reference, BlackAndMeanAreColors) {
   EXPECT_EQ(mean[1][2][3][3].item<float>(), 0.4465f);
 }
 
+// Zero in normalized space, whatever the mean color of the images is; rise pads with it too.
+TEST(Reference, GrayIsTheMeanOfTheNormalization) {
+  const Tensor pixels = torch::rand({1, 3, 16, 16}, torch::kFloat64);
+  ReferenceOptions options = with_mean_color({}, {0.4914, 0.4822, 0.4465});
+  EXPECT_TRUE(torch::equal(reference_image(pixels, ReferenceKind::kGray, options),
+                           reference_image(pixels, ReferenceKind::kMean, options)))
+      << "where nobody says otherwise";
+  options.gray = {0.5, 0.5, 0.5};
+  EXPECT_EQ(reference_image(pixels, reference_from_name("gray"), options).min().item<double>(), 0.5);
+  options.blur = "rise";
+  const Tensor gray = torch::full({1, 3, 16, 16}, 0.5, torch::kFloat64);
+  EXPECT_LT((reference_image(gray, ReferenceKind::kBlur, options) - 0.5).abs().max().item<double>(), 1e-14)
+      << "a gray image stays as it is up to its borders";
+  EXPECT_EQ(json_from_references(options, {"gray"})["gray"], nlohmann::json({0.5, 0.5, 0.5}));
+  EXPECT_EQ(all_references(pixels, options).size(), 3u) << "black, mean and blur where none is named";
+}
+
+TEST(Reference, TheAdaptiveBlurIsForEvaluations) {
+  ReferenceOptions options;
+  options.blur = "adaptive";
+  EXPECT_THROW(reference_image(torch::rand({1, 3, 8, 8}), ReferenceKind::kBlur, options), Error);
+}
+
 TEST(Reference, NobodyGuessesTheMeanColor) {
   const Tensor pixels = torch::rand({1, 3, 4, 4});
   EXPECT_THROW(reference_image(pixels, ReferenceKind::kMean, {}), Error);
