@@ -118,12 +118,18 @@ std::vector<MethodRecord> records_of(
   return all;
 }
 
+// A method whose maps are searched or trained for these metrics.
+MethodRecord optimizing(std::vector<std::string> metrics, MethodRecord record) {
+  record.optimizes = std::move(metrics);
+  return record;
+}
+
 // The one list. A new method is one line here and one in method_records.h.
 std::vector<MethodRecord>& all_methods() {
   // clang-format off
   static std::vector<MethodRecord> list = records_of({
       {MethodKind::kLearned, {
-          aha_method(),
+          optimizing({"deletion", "insertion"}, aha_method()),
       }},
       {MethodKind::kTransformer, {
           rollout_method(),
@@ -138,7 +144,7 @@ std::vector<MethodRecord>& all_methods() {
       }},
       {MethodKind::kTransformerOrConvNet, {
           gradcam_method(),
-          mda_method(),
+          optimizing({"deletion", "insertion", "mas-deletion", "mas-insertion", "rise-deletion", "rise-insertion"}, mda_method()),
       }},
       {MethodKind::kConvNet, {
           gradcam_plus_method(),
@@ -155,8 +161,8 @@ std::vector<MethodRecord>& all_methods() {
           occlusion_method(),
       }},
       {MethodKind::kCeiling, {
-          greedy_method(),
-          optimized_method(),
+          optimizing({"deletion", "insertion"}, greedy_method()),
+          optimizing({"deletion", "insertion"}, optimized_method()),
       }},
       {MethodKind::kControl, {
           random_method(),
@@ -176,6 +182,12 @@ std::vector<MethodRecord>& all_methods() {
 
 const std::vector<MethodRecord>& method_catalog() {
   return all_methods();
+}
+
+const MethodRecord& method_record(const std::string& spec) {
+  const std::string name = spec.substr(0, spec.find(':'));
+  return name == "inverted" && name.size() < spec.size() ? method_record(spec.substr(name.size() + 1))
+                                                         : record_of(name);
 }
 
 void add_method(MethodRecord record) {

@@ -8,6 +8,10 @@ namespace aha {
 
 const std::vector<MethodRecord>& method_catalog();
 
+// Of the method that a spec names, whatever its options; of an inverted one: the method turned round. Input
+// error for an unknown name.
+const MethodRecord& method_record(const std::string& spec);
+
 // "For transformers"; and what methods of a kind fit: "vision transformers".
 std::string heading_of(MethodKind kind);
 std::string targets_of(MethodKind kind);

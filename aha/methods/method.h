@@ -123,6 +123,8 @@ struct MethodRecord {
   bool reads_class = true;             // whether the map depends on the class
   std::string argument = {};           // the option that stands behind the name alone: "maps:FOLDER"
   MethodKind kind = MethodKind::kAny;  // said by the list in catalog.cpp
+  // Metrics that its maps are searched or trained for: a table marks its figures there.
+  std::vector<std::string> optimizes = {};
 };
 
 // The stream of an image, from what it is called in its data set.

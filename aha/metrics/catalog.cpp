@@ -16,10 +16,10 @@ double insertion(const SweepCurves& c, AreaRule rule) {
   return insertion_area(c.bottom, rule);
 }
 double positive(const SweepCurves& c, AreaRule rule) {
-  return deletion_area(c.top_hits, rule);
+  return deletion_area(c.top_hits, rule_of_hits(rule));
 }
 double negative(const SweepCurves& c, AreaRule rule) {
-  return insertion_area(c.bottom_hits, rule);
+  return insertion_area(c.bottom_hits, rule_of_hits(rule));
 }
 
 std::string name_of(const std::string& spec) {
