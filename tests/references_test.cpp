@@ -3,6 +3,7 @@
 //
 // The images are black and so are their blurred copies; a target that watches what it is asked then sees
 // nothing but multiples of the mean reference.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "aha/tensor/torch.h"
@@ -165,10 +166,9 @@ TEST_P(ReferencesOf, AreTheSameForEveryVerb) {
 
 TEST(Protocols, AllOfThemAreUnderstoodAndLeaveTheMeanColorToTheTarget) {
   const auto names = protocol_names();
-  EXPECT_EQ(names, (std::vector<std::string>{"equations", "paper"}));
+  EXPECT_THAT(names, ::testing::IsSupersetOf({"chefer", "equations", "mda", "paper", "rise"}));
   for (const auto& name : names) {
     const Protocol protocol = protocol_named(name);
-    EXPECT_EQ(protocol.references, (std::vector<std::string>{"black", "mean", "blur"})) << name;
     EXPECT_TRUE(protocol.reference.mean_color.empty()) << name;
   }
 }

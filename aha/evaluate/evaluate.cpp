@@ -1,6 +1,7 @@
 #include "aha/evaluate/evaluate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <set>
 
@@ -15,6 +16,7 @@
 #include "aha/evaluate/map_store.h"
 #include "aha/evaluate/method_timing.h"
 #include "aha/evaluate/row_key.h"
+#include "aha/evaluate/selection.h"
 #include "aha/explainer/explainer_catalog.h"
 #include "aha/image/png.h"
 #include "aha/kernels/core/cpu.h"
@@ -59,16 +61,13 @@ bool reads_class(const std::string& spec) {
 }
 
 // What all rows of an evaluation share.
-nlohmann::json shared_settings(const ClassifierInfo& info, const Protocol& protocol,
+nlohmann::json shared_settings(const ClassifierInfo& info, const InputSpec& input, const Protocol& protocol,
                                const ReferenceOptions& reference_options, const std::string& score,
                                const Context& context) {
-  Protocol copy = protocol;
-  nlohmann::json rules = json_from_fields(fields(copy));
-  rules.erase("summary");
   return {
       {"target", {{"architecture", info.architecture}, {"sha256", info.sha256}, {"classes", info.classes}}},
-      {"input", nlohmann::json(card_json_from_input(info.input))},
-      {"protocol", rules},
+      {"input", nlohmann::json(card_json_from_input(input))},
+      {"protocol", json_of_rows(protocol)},
       {"references", json_from_references(reference_options, protocol.references)},
       {"mean_color", reference_options.mean_color},  // methods use it whatever the references of the protocol
       {"score", score == "probability" ? "softmax probability" : score},
@@ -86,12 +85,15 @@ nlohmann::json explainer_card(const MethodContext& by) {
 
 // What a reader of the results wants to know beside the settings of the rows.
 void add_to_settings(nlohmann::json& settings, const MethodContext& by, const Dataset& data,
-                     const EvaluateOptions& options) {
+                     const EvaluateOptions& options, const Protocol& protocol) {
+  Protocol copy = protocol;
   settings["target"]["name"] = by.target.info().name;
-  settings["protocol"]["name"] = options.protocol;
+  settings["protocol"] = json_from_fields(fields(copy));
+  settings["protocol"]["name"] = protocol.name;
   settings.update({{"data", data.name()},
                    {"class", options.explained},
                    {"methods", options.methods},
+                   {"metrics", options.metrics},
                    {"threads", threads()},
                    {"explainer", explainer_card(by)}});
   if (by.explainer)
@@ -111,6 +113,36 @@ struct ReadImage {
   Tensor input;  // (3, size, size); undefined where it could not be read
 };
 
+// As the target says, unless the protocol does.
+InputSpec input_of(const ClassifierInfo& info, const Protocol& protocol) {
+  InputSpec input = info.input;
+  if (protocol.resize == "stretch") {
+    input.rule = ResizeRule::kStretch;
+    input.resize = input.size;
+  }
+  return input;
+}
+
+std::vector<MethodFacts> facts_of(const Methods& methods, const std::vector<std::string>& specs) {
+  std::vector<MethodFacts> facts;
+  for (size_t m = 0; m < methods.size(); ++m) {
+    const MethodRecord& record = method_record(specs[m]);
+    if (specs[m].starts_with("inverted:"))
+      facts.push_back({MethodKind::kAny, false, {}});
+    else
+      facts.push_back({record.kind, methods[m]->learned(), record.optimizes});
+  }
+  return facts;
+}
+
+// Of the explainer; 0 where nobody says.
+double training_seconds(const EvaluateOptions& options, const MethodContext& by) {
+  if (options.training_seconds > 0 || !by.explainer) return options.training_seconds;
+  const auto card = explainer_card(by);
+  const nlohmann::json::json_pointer at("/provenance/figures/seconds");
+  return card.contains(at) && card.at(at).is_number() ? card.at(at).get<double>() : 0;
+}
+
 // One call of evaluate(). complete() makes what is missing of a batch.
 struct Evaluator {
   const MethodContext& by;
@@ -119,6 +151,8 @@ struct Evaluator {
   const EvaluateOptions& options;
   const Protocol& protocol;
   const ReferenceOptions& reference_options;
+  const InputSpec& input;
+  const std::vector<int64_t>& chosen;     // images of the data set
   const std::vector<std::string>& specs;  // of the methods
   const std::vector<MeasuredMetrics>& measured;
   const RowKeys& keys;
@@ -129,7 +163,7 @@ struct Evaluator {
   MapStore maps{out};
   const std::vector<std::string> explained_classes = classes_from_text(options.explained);
   const ScoreKind score = score_kind_from_text(options.score);
-  RowTable table{{}, {}, std::vector<Timing>(methods.size()), {}};
+  RowTable table{{}, {}, std::vector<Timing>(methods.size()), {}, {}};
   std::unique_ptr<ScoreQueue> questions = {};
   std::vector<ShownImage> shown = {};
   int64_t made_again = 0, end_questions = 0;
@@ -184,7 +218,7 @@ struct Evaluator {
 ReadImage Evaluator::read(int64_t index) const {
   try {
     const Image image = data.image(index);
-    return {content_key(image), "", input_from_image(image, by.target.info().input)};
+    return {content_key(image), "", input_from_image(image, input)};
   } catch (const Error& error) {
     if (options.strict) throw;
     return {"", error.what(), {}};
@@ -192,10 +226,9 @@ ReadImage Evaluator::read(int64_t index) const {
 }
 
 void Evaluator::run() {
-  const int64_t n = data.size();
   std::vector<int64_t> mine;  // images of this process
-  for (int64_t i = 0; i < n; ++i)
-    if (i / kBatch % group.size() == group.rank()) mine.push_back(i);
+  for (int64_t place = 0; place < std::ssize(chosen); ++place)
+    if (place / kBatch % group.size() == group.rank()) mine.push_back(chosen[place]);
   Prefetch<ReadImage> inputs(std::ssize(mine), 2, 2 * kBatch, [&](int64_t i) { return read(mine[i]); });
   auto progress = context.progress("evaluate", std::ssize(mine));
   bool timed = false;
@@ -210,7 +243,7 @@ void Evaluator::run() {
         fail(data.id(i), image.failure);
         continue;
       }
-      batch.index.push_back(i);
+      batch.index.push_back(place);
       batch.images.push_back({data.id(i), std::move(image.content), data.label(i)});
       batch.annotations.emplace_back();
       pixels.push_back(std::move(image.input));
@@ -401,8 +434,13 @@ void Evaluator::tabulate(const ImageBatch& batch) {
             table.values[name].push_back(found);
       }
     if (batch.index[b] >= options.images) continue;
-    ShownImage& one = shown.emplace_back(ShownImage{id, maps.file(keys.image(batch.images[b]), ".png"), {}});
+    ShownImage& one = shown.emplace_back(ShownImage{id, maps.file(keys.image(batch.images[b]), ".png")});
     if (!fs::exists(one.file)) write_png(one.file, image_from_tensor(batch.pixels[b].cpu()));
+    const Row& row = *table.rows.at({id, options.methods[0], explained_classes[0]});
+    const auto& names = by.target.info().class_names;
+    one.class_name = row.class_index < std::ssize(names) ? names[row.class_index]
+                                                         : fmt::format("class {}", row.class_index);
+    one.probability = row.curves.empty() ? std::nan("") : row.curves.begin()->second.top.front();
     for (size_t m = 0; m < methods.size(); ++m)
       if (const auto key = map_key(batch, b, m, explained_classes[0]); maps.has(key))
         one.maps[options.methods[m]] = maps.file(key);
@@ -416,12 +454,17 @@ Fields fields(EvaluateOptions& o) {
       .add("methods", o.methods,
            "methods to evaluate, NAME:key=value:key=value each (`aha models` and docs/methods.md have them); "
            "all = all that fit the target")
-      .add("metrics", o.metrics, "metrics; a difference brings its parts")
+      .add("metrics", o.metrics, "metrics; a difference brings its parts; default: the protocol's")
       .add("references", o.references, "what replaces removed pixels; default: the protocol's")
-      .choices({"black", "mean", "blur"})
+      .choices({"black", "mean", "blur", "gray"})
       .add("class", o.explained, "the class that is explained")
       .choices({"predicted", "truth", "both"})
-      .add("protocol", o.protocol, "named settings: " + list_some(protocol_names()))
+      .add("protocol", o.protocol,
+           "named settings, NAME or NAME:key=value: " + list_some(protocol_names(), protocol_names().size()))
+      .nest("", fields(o.changes))
+      .add("training-seconds", o.training_seconds,
+           "what the explainer's training took, for break-even counts; 0 = what its card says")
+      .range(0, 1e12)
       .add("score", o.score, "how the target's answer for the class is measured")
       .choices({"probability", "logit", "log-odds"})
       .add("images", o.images, "images shown in the report")
@@ -447,8 +490,9 @@ std::optional<Evaluation> evaluate_together(const MethodContext& explained_by, c
   EvaluateOptions options = asked;
   options.methods = method_labels(asked.methods);
   if (data.size() == 0) throw input_error("{}: expected one image or more, found none", data.name());
-  Protocol protocol = protocol_named(options.protocol);
-  if (!options.references.empty()) protocol.references = options.references;
+  options.changes.references = options.references;
+  Protocol protocol = changed(protocol_named(options.protocol), options.changes);
+  if (options.metrics.empty()) options.metrics = protocol.metrics;
   const auto metrics = metrics_from_names(options.metrics);
   const auto measured = measured_metrics(options.metrics);
   if (std::none_of(metrics.begin(), metrics.end(),
@@ -457,17 +501,20 @@ std::optional<Evaluation> evaluate_together(const MethodContext& explained_by, c
   Methods methods;
   for (const auto& spec : asked.methods) methods.push_back(make_method(spec, explained_by));
   check_names(data);
-  if (options.explained != "predicted") check_labels(data, explained_by.target.info());
+  const ClassifierInfo& info = explained_by.target.info();
+  if (options.explained != "predicted" || protocol.correct_only) check_labels(data, info);
 
-  const ReferenceOptions reference_options =
-      with_mean_color(protocol.reference, explained_by.target.info().mean_color);
-  const auto settings =
-      shared_settings(explained_by.target.info(), protocol, reference_options, options.score, context);
+  const InputSpec input = input_of(info, protocol);
+  ReferenceOptions reference_options = with_mean_color(protocol.reference, info.mean_color);
+  reference_options.gray.assign(info.input.mean.begin(), info.input.mean.end());
+  const Selection selection =
+      select_images(protocol, reference_options, explained_by.target, data, input, context);
+  const auto settings = shared_settings(info, input, protocol, reference_options, options.score, context);
   const RowKeys keys(settings, explainer_card(explained_by));
   const auto run_as = [&](const WorkerGroup& who) {
-    auto evaluator =
-        std::make_unique<Evaluator>(explained_by, methods, data, options, protocol, reference_options,
-                                    asked.methods, measured, keys, out, who, context);
+    auto evaluator = std::make_unique<Evaluator>(explained_by, methods, data, options, protocol,
+                                                 reference_options, input, selection.chosen, asked.methods,
+                                                 measured, keys, out, who, context);
     evaluator->run();
     return evaluator;
   };
@@ -480,11 +527,16 @@ std::optional<Evaluation> evaluate_together(const MethodContext& explained_by, c
   const WorkerGroup alone;  // finds what the workers made
   const auto finished = run_as(alone);
   Evaluator& evaluator = *finished;
+  evaluator.table.not_chosen = selection.left_out;
 
   SummaryOptions wanted;
   wanted.methods = options.methods;
   wanted.explained = classes_from_text(options.explained);
   wanted.references = protocol.references;
+  wanted.deletion_references = references_of(protocol, false);
+  wanted.insertion_references = references_of(protocol, true);
+  wanted.facts = facts_of(methods, asked.methods);
+  wanted.training_seconds = training_seconds(options, explained_by);
   wanted.metrics = metrics;
   wanted.rule = area_rule_from_text(protocol.area);
   wanted.seed = context.seed;
@@ -493,7 +545,7 @@ std::optional<Evaluation> evaluate_together(const MethodContext& explained_by, c
   Evaluation result;
   result.summary = summarize(evaluator.table, wanted);
   result.settings = settings;
-  add_to_settings(result.settings, explained_by, data, options);
+  add_to_settings(result.settings, explained_by, data, options, protocol);
   result.shown = std::move(evaluator.shown);
   result.target_evaluations =
       static_cast<int64_t>(evaluations.item<double>()) + evaluator.target_evaluations();

@@ -21,12 +21,14 @@ namespace aha {
 
 struct EvaluateOptions {
   std::vector<std::string> methods = {"random", "center", "gradient", "ig"};
-  std::vector<std::string> metrics = {"ins-del", "neg-pos"};
+  std::vector<std::string> metrics;     // empty = the protocol's
   std::vector<std::string> references;  // empty = the protocol's
   std::string explained = "predicted";  // "predicted", "truth" or "both"
-  std::string protocol = "paper";
-  std::string score = "probability";  // of the class: "probability", "logit", "log-odds"
-  int images = 6;                     // shown in the report
+  std::string protocol = "paper";       // NAME or NAME:key=value
+  ProtocolChanges changes;              // of its settings
+  double training_seconds = 0;          // of the explainer, for break-even counts; 0 = what its card says
+  std::string score = "probability";    // of the class: "probability", "logit", "log-odds"
+  int images = 6;                       // shown in the report
   int timing_runs =
       10;  // timed maps per method after one to warm up; fewer where they take long; 0 = no timing
   bool keep_maps = false;  // of all images, for metrics that are asked for later
@@ -37,7 +39,9 @@ Fields fields(EvaluateOptions& options);
 // An image of the report and the maps over it.
 struct ShownImage {
   std::string id, file;
-  std::map<std::string, std::string> maps;  // by method: .npy files
+  std::string class_name = {};                   // that is explained
+  double probability = 0;                        // of it; NaN where nobody asked
+  std::map<std::string, std::string> maps = {};  // by method: .npy files
 };
 
 struct Evaluation {

@@ -9,6 +9,7 @@
 #include "aha/base/context.h"
 #include "aha/evaluate/row_key.h"
 #include "aha/metrics/metric.h"
+#include "aha/perturb/adaptive_blur.h"
 #include "aha/perturb/reference.h"
 
 namespace aha {
@@ -31,7 +32,12 @@ ImageBatch chosen_images(const ImageBatch& batch, const std::vector<int64_t>& ro
 // What metrics see of them.
 MetricImages metric_images(const ImageBatch& batch, const std::string& explained);
 
-// One forward pass for each image, and one more for each reference.
+// The weakest blur of one image (3, H, W) that hides this class, by the options' kernels and probability.
+AdaptiveBlur hiding_blur(Classifier& target, const Tensor& image, int64_t wanted,
+                         const ReferenceOptions& options, const Context& context);
+
+// One forward pass for each image, and one more for each reference. An adaptive blur hides the predicted
+// class.
 void ask_target(ImageBatch& batch, Classifier& target, const std::vector<std::string>& references,
                 const ReferenceOptions& options, const Context& context);
 

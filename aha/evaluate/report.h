@@ -1,5 +1,6 @@
 // Everything an evaluation leaves in its folder: results.json, results.csv, per_image.csv, table.md,
-// table.tex, curves.csv, curves.svg and report.html, one page that needs neither network nor scripts.
+// table.tex, curves.csv, curves.svg, curves.png and report.html, one page that needs no network. Its script
+// sorts and hides columns and shows the values of curves; without it the page can be read all the same.
 #pragma once
 
 #include <string>

@@ -19,6 +19,10 @@ const Row& row_of(const RowTable& table, const std::string& image, const std::st
 // Into s.images those that every method explained; the others are counted by the first reason.
 void find_common(const RowTable& table, const SummaryOptions& o, Summary& s) {
   for (const auto& image : o.images) {
+    if (const auto at = table.not_chosen.find(image); at != table.not_chosen.end()) {
+      ++s.left_out["not chosen: " + at->second];
+      continue;
+    }
     if (const auto at = table.unusable_images.find(image); at != table.unusable_images.end()) {
       s.failures.push_back({image, "", "", at->second});
       ++s.left_out["unreadable"];
@@ -58,28 +62,30 @@ void add_to(SweepCurves& sum, const SweepCurves& c, double weight) {
 
 using Parts = std::map<std::string, double>;  // by reference, or by what a metric calls its sums
 
-// What a map is worth by a metric; nothing where it was not measured.
+using Measured = std::vector<std::optional<Parts>>;  // of one method, one for each image
+
+const std::vector<std::string>& references_of(const MetricRecord& metric, const SummaryOptions& o) {
+  const auto& own = metric.higher_is_better ? o.insertion_references : o.deletion_references;
+  return own.empty() ? o.references : own;
+}
+
+// What a map is worth by a metric that is no difference; nothing where it was not measured.
 std::optional<Parts> parts_of(const MetricRecord& metric, const Row& row,
                               const std::vector<const MetricValues*>& values, const SummaryOptions& o) {
   Parts out;
-  if (!metric.parts.empty()) {
-    const auto less = parts_of(metric_record(metric.parts[0]), row, values, o),
-               more = parts_of(metric_record(metric.parts[1]), row, values, o);
-    if (!less || !more) return std::nullopt;
-    for (const auto& [part, value] : *more) out[part] = value - less->at(part);
-    return out;
-  }
   if (metric.need == MetricNeed::kCurves) {
-    for (const auto& reference : o.references)
+    for (const auto& reference : references_of(metric, o))
       out[reference] = metric.of_curves(row.curves.at(reference), o.rule);
     return out;
   }
   for (const MetricValues* measured : values)
-    for (const auto& [name, value] : measured->values)
-      if (name == metric.name)
-        out[""] = value;
-      else if (name.starts_with(metric.name + "@"))
-        out[name.substr(metric.name.size() + 1)] = value;
+    for (auto at = measured->values.lower_bound(metric.name); at != measured->values.end(); ++at) {
+      if (!at->first.starts_with(metric.name)) break;
+      if (at->first.size() == metric.name.size())
+        out[""] = at->second;
+      else if (at->first[metric.name.size()] == '@')
+        out[at->first.substr(metric.name.size() + 1)] = at->second;
+    }
   return out.empty() ? std::nullopt : std::optional(out);
 }
 
@@ -88,6 +94,22 @@ double value_of(const MetricRecord& metric, const Parts& means) {
   double sum = 0;
   for (const auto& [part, value] : means) sum += value;
   return sum / static_cast<double>(means.size());
+}
+
+// Part by part where both have the same ones; else of their means, as where insertion and deletion have
+// references of their own.
+std::optional<Parts> difference_of(const MetricRecord& metric, const std::optional<Parts>& less,
+                                   const std::optional<Parts>& more) {
+  if (!less || !more) return std::nullopt;
+  Parts out = *more;
+  const bool same = less->size() == more->size() &&
+                    std::equal(less->begin(), less->end(), more->begin(),
+                               [](const auto& a, const auto& b) { return a.first == b.first; });
+  if (!same)
+    return Parts{{"", value_of(metric_record(metric.parts[1]), *more) -
+                          value_of(metric_record(metric.parts[0]), *less)}};
+  for (auto& [part, value] : out) value -= less->at(part);
+  return out;
 }
 
 // One number for each image, so that intervals and paired tests work on any metric: the value of a metric
@@ -131,7 +153,7 @@ MethodSummary method_summary(const RowTable& rows, const SummaryOptions& o,
   out.explained = explained;
   if (!rows.timings.empty()) out.timing = rows.timings[index];
   for (const auto& image : o.images)
-    if (!rows.unusable_images.contains(image)) {
+    if (!rows.unusable_images.contains(image) && !rows.not_chosen.contains(image)) {
       const Row& row = row_of(rows, image, method, explained);
       out.unusable += !row.ok();
       out.constant += !row.ok() && !row.failed();
@@ -148,40 +170,77 @@ MethodSummary method_summary(const RowTable& rows, const SummaryOptions& o,
       add_to(out.mean_curves, c, 1 / (n * R));
     }
   }
+  const MethodFacts facts = o.facts.empty() ? MethodFacts{} : o.facts[index];
+  out.learned = facts.learned;
+  out.group = facts.kind == MethodKind::kCeiling   ? CostGroup::kCeiling
+              : facts.kind == MethodKind::kControl ? CostGroup::kFloor
+              : out.passes.backwards > 0           ? CostGroup::kBackwards
+              : out.passes.forwards < 1.5          ? CostGroup::kOneForward
+                                                   : CostGroup::kForwards;
   return out;
 }
 
-// The metric of every method, over the images where all of them could be measured.
-void add_metric(const MetricRecord& metric, const RowTable& rows, const SummaryOptions& o,
-                const std::vector<std::string>& images, const std::vector<MethodSummary*>& methods) {
-  std::vector<std::vector<Parts>> parts(methods.size());
-  std::vector<size_t> measured;
-  for (size_t i = 0; i < images.size(); ++i) {
-    std::vector<Parts> of_image;
-    for (const auto* method : methods)
-      if (auto one = parts_of(metric, row_of(rows, images[i], method->method, method->explained),
-                              values_of(rows, images[i], method->method, method->explained), o))
-        of_image.push_back(std::move(*one));
-    if (of_image.size() < methods.size()) continue;
-    measured.push_back(i);
-    for (size_t m = 0; m < methods.size(); ++m) parts[m].push_back(std::move(of_image[m]));
+// The methods of one explained class with their rows, image by image.
+struct ClassTable {
+  const RowTable& rows;
+  const SummaryOptions& o;
+  const std::vector<std::string>& images;
+  std::vector<MethodSummary*> methods;
+  std::vector<std::vector<const Row*>> grid = {};              // [method][image]
+  std::map<std::string, std::vector<Measured>> measured = {};  // by metric, [method]
+
+  const std::vector<Measured>& of(const MetricRecord& metric) {
+    const auto at = measured.find(metric.name);
+    if (at != measured.end()) return at->second;
+    std::vector<Measured> out(methods.size());
+    if (!metric.parts.empty()) {
+      const auto less = of(metric_record(metric.parts[0])), more = of(metric_record(metric.parts[1]));
+      for (size_t m = 0; m < methods.size(); ++m)
+        for (size_t i = 0; i < images.size(); ++i)
+          out[m].push_back(difference_of(metric, less[m][i], more[m][i]));
+    } else {
+      for (size_t m = 0; m < methods.size(); ++m)
+        for (size_t i = 0; i < images.size(); ++i)
+          out[m].push_back(parts_of(
+              metric, *grid[m][i], values_of(rows, images[i], methods[m]->method, methods[m]->explained), o));
+    }
+    return measured[metric.name] = std::move(out);
   }
+};
+
+// The metric of every method, over the images where all of them could be measured.
+void add_metric(const MetricRecord& metric, ClassTable& table) {
+  const auto& all = table.of(metric);
+  const auto& methods = table.methods;
+  const auto& o = table.o;
+  std::vector<size_t> measured;
+  for (size_t i = 0; i < table.images.size(); ++i)
+    if (std::all_of(all.begin(), all.end(), [&](const Measured& one) { return one[i].has_value(); }))
+      measured.push_back(i);
+  const double n = static_cast<double>(measured.size());
+  Columns numbers;
+  std::vector<Parts> sums(methods.size());
+  for (size_t m = 0; m < methods.size(); ++m) {
+    std::vector<Parts> parts;
+    for (const size_t i : measured) {
+      parts.push_back(*all[m][i]);
+      for (const auto& [part, value] : parts.back()) sums[m][part] += value;
+    }
+    numbers.push_back(numbers_of(metric, parts));
+  }
+  const auto intervals = bootstrap(numbers, o.seed);
   for (size_t m = 0; m < methods.size(); ++m) {
     MetricSummary& out = methods[m]->metrics[metric.name];
-    const auto numbers = numbers_of(metric, parts[m]);
     out.images = static_cast<int64_t>(measured.size());
-    out.per_image.assign(images.size(), std::nan(""));
-    for (size_t i = 0; i < measured.size(); ++i) {
-      out.per_image[measured[i]] = numbers[i];
-      for (const auto& [part, value] : parts[m][i])
-        if (std::find(o.references.begin(), o.references.end(), part) != o.references.end())
-          out.per_reference[part] += value / static_cast<double>(measured.size());
-    }
-    out.value = bootstrap(numbers, o.seed);
+    out.per_image.assign(table.images.size(), std::nan(""));
+    for (size_t i = 0; i < measured.size(); ++i) out.per_image[measured[i]] = numbers[m][i];
+    for (const auto& [part, sum] : sums[m])
+      if (std::find(o.references.begin(), o.references.end(), part) != o.references.end())
+        out.per_reference[part] = sum / n;
+    out.value = intervals[m];
     if (metric.of_means && !measured.empty()) {  // the mean of pseudo-values is only nearly the value
       Parts means;
-      for (const Parts& one : parts[m])
-        for (const auto& [part, value] : one) means[part] += value / static_cast<double>(measured.size());
+      for (const auto& [part, sum] : sums[m]) means[part] = sum / n;
       const double shift = metric.of_means(means) - out.value.mean;
       out.value = {out.value.mean + shift, out.value.low + shift, out.value.high + shift};
     }
@@ -195,39 +254,167 @@ std::vector<double> measured_only(const std::vector<double>& values) {
   return out;
 }
 
-// Each method against the best other one, by the metric's own direction.
-void compare(std::vector<MethodSummary*> rows, const MetricRecord& metric, uint64_t seed) {
+double goodness(const MethodSummary& row, const MetricRecord& metric) {
+  return (metric.higher_is_better ? 1 : -1) * row.metrics.at(metric.name).value.mean;
+}
+
+// The best of those that `counts`; null where there is none.
+template <class Counts>
+const MethodSummary* best_of(const std::vector<MethodSummary*>& rows, const MetricRecord& metric,
+                             const Counts& counts) {
+  const MethodSummary* best = nullptr;
+  for (const MethodSummary* row : rows)
+    if (counts(*row) && (!best || goodness(*row, metric) > goodness(*best, metric))) best = row;
+  return best;
+}
+
+// Each method against the best other one that is no ceiling, by the metric's own direction.
+void compare(const std::vector<MethodSummary*>& rows, const MetricRecord& metric, uint64_t seed) {
   if (rows.size() < 2 || rows[0]->metrics.at(metric.name).images == 0) return;
-  const double sign = metric.higher_is_better ? 1 : -1;
-  const auto mean_of = [&](const MethodSummary* row) {
-    return sign * row->metrics.at(metric.name).value.mean;
-  };
+  Columns own, theirs;
   for (MethodSummary* row : rows) {
-    const MethodSummary* best = nullptr;
-    for (const MethodSummary* other : rows)
-      if (other != row && (!best || mean_of(other) > mean_of(best))) best = other;
-    MetricSummary& mine = row->metrics.at(metric.name);
-    const auto own = measured_only(mine.per_image),
-               theirs = measured_only(best->metrics.at(metric.name).per_image);
-    mine.rival = best->method;
-    mine.difference = paired_difference(own, theirs, seed);
+    const auto other = [&](const MethodSummary& one) { return &one != row; };
+    const MethodSummary* rival = best_of(rows, metric, [&](const MethodSummary& one) {
+      return other(one) && one.group != CostGroup::kCeiling;
+    });
+    if (!rival) rival = best_of(rows, metric, other);
+    row->metrics.at(metric.name).rival = rival->method;
+    own.push_back(measured_only(row->metrics.at(metric.name).per_image));
+    theirs.push_back(measured_only(rival->metrics.at(metric.name).per_image));
+  }
+  const auto differences = paired_differences(own, theirs, seed);
+  for (size_t m = 0; m < rows.size(); ++m) {
+    MetricSummary& mine = rows[m]->metrics.at(metric.name);
+    mine.difference = differences[m];
     if (!metric.higher_is_better) mine.difference.win_rate = 1 - mine.difference.win_rate;
-    std::vector<double> differences(theirs.size());
-    for (size_t i = 0; i < theirs.size(); ++i) differences[i] = own[i] - theirs[i];
-    constexpr double kPower = 1.959964 + 0.841621;  // normal quantiles of 97.5 % and 80 %
-    mine.detectable = kPower * standard_deviation(differences) /
-                      std::sqrt(static_cast<double>(std::max<size_t>(1, theirs.size())));
+    for (size_t i = 0; i < own[m].size(); ++i) own[m][i] -= theirs[m][i];
+    mine.detectable = detectable_difference(standard_deviation(own[m]), own[m].size());
   }
-  std::sort(rows.begin(), rows.end(), [&](auto* a, auto* b) {
-    return a->metrics.at(metric.name).difference.p_value < b->metrics.at(metric.name).difference.p_value;
-  });
-  double floor = 0;
-  for (size_t i = 0; i < rows.size();
-       ++i) {  // Holm: the smallest p times m, the next times m - 1, never falling
-    auto& mine = rows[i]->metrics.at(metric.name);
-    floor = std::max(floor, std::min(1.0, mine.difference.p_value * static_cast<double>(rows.size() - i)));
-    mine.corrected_p = floor;
+}
+
+// Over everything that compare() compared.
+void correct_p_values(Summary& s) {
+  std::vector<MetricSummary*> compared;
+  std::vector<double> p;
+  for (auto& row : s.rows)
+    for (auto& [name, metric] : row.metrics)
+      if (!metric.rival.empty()) {
+        compared.push_back(&metric);
+        p.push_back(metric.difference.p_value);
+      }
+  const auto corrected = holm(p);
+  for (size_t i = 0; i < compared.size(); ++i) compared[i]->corrected_p = corrected[i];
+}
+
+// Metrics with figures that are no part of another one of the table.
+std::vector<MetricRecord> ranking_metrics(const Summary& s, const std::vector<MethodSummary*>& rows) {
+  std::vector<MetricRecord> out;
+  for (const auto& metric : s.metrics)
+    if (rows[0]->metrics.at(metric.name).images > 0 &&
+        std::none_of(s.metrics.begin(), s.metrics.end(), [&](const MetricRecord& other) {
+          return std::find(other.parts.begin(), other.parts.end(), metric.name) != other.parts.end();
+        }))
+      out.push_back(metric);
+  return out;
+}
+
+// Mean rank of each method, of these and of resampled images; the resamples are the same for all metrics.
+void add_ranks(const std::vector<MetricRecord>& metrics, const std::vector<MethodSummary*>& rows,
+               size_t images, uint64_t seed) {
+  std::vector<MethodSummary*> ranked;
+  for (MethodSummary* row : rows)
+    if (row->group != CostGroup::kCeiling) ranked.push_back(row);
+  if (ranked.size() < 2 || metrics.empty()) return;
+  std::vector<size_t> measured;  // images that all metrics were measured on
+  for (size_t i = 0; i < images; ++i)
+    if (std::none_of(metrics.begin(), metrics.end(), [&](const MetricRecord& one) {
+          return std::isnan(ranked[0]->metrics.at(one.name).per_image[i]);
+        }))
+      measured.push_back(i);
+  if (measured.empty()) return;
+  Columns columns;  // metric after metric
+  for (const auto& metric : metrics)
+    for (const MethodSummary* row : ranked) {
+      const auto& values = row->metrics.at(metric.name).per_image;
+      auto& column = columns.emplace_back();
+      for (const size_t i : measured) column.push_back((metric.higher_is_better ? 1 : -1) * values[i]);
+    }
+  const size_t M = ranked.size();
+  const auto mean_ranks = [&](const auto& value_of_column) {
+    std::vector<double> sum(M), values(M);
+    for (size_t k = 0; k < metrics.size(); ++k) {
+      for (size_t m = 0; m < M; ++m) values[m] = value_of_column(k * M + m);
+      const auto ranks = ranks_from_best(values);
+      for (size_t m = 0; m < M; ++m) sum[m] += ranks[m] / static_cast<double>(metrics.size());
+    }
+    return sum;
+  };
+  const auto resampled = resampled_means(columns, seed);
+  Columns drawn(M);
+  for (int r = 0; r < kResamples; ++r) {
+    const auto ranks = mean_ranks([&](size_t c) { return resampled[c][r]; });
+    for (size_t m = 0; m < M; ++m) drawn[m].push_back(ranks[m]);
   }
+  const auto ranks = mean_ranks([&](size_t c) { return mean(columns[c]); });
+  for (size_t m = 0; m < M; ++m) {
+    std::sort(drawn[m].begin(), drawn[m].end());
+    const auto at = [&](double q) {
+      return drawn[m][static_cast<size_t>(std::lround(q * (kResamples - 1)))];
+    };
+    ranked[m]->rank = {ranks[m], at(0.025), at(0.975)};
+  }
+}
+
+void add_agreement(const std::vector<MetricRecord>& metrics, const std::vector<MethodSummary*>& rows,
+                   Summary::MetricAgreement& out) {
+  std::vector<std::vector<double>> values;
+  for (const auto& metric : metrics) {
+    out.metrics.push_back(metric.name);
+    auto& column = values.emplace_back();
+    for (const MethodSummary* row : rows)
+      if (row->group != CostGroup::kCeiling) column.push_back(goodness(*row, metric));
+  }
+  for (const auto& a : values) {
+    auto& line = out.tau.emplace_back();
+    for (const auto& b : values) line.push_back(kendall_tau(a, b));
+  }
+}
+
+// Where each method stands between the best floor and the best ceiling.
+Summary::Bounds add_places(const std::vector<MethodSummary*>& rows, const MetricRecord& metric) {
+  const auto in = [](CostGroup group) {
+    return [group](const MethodSummary& row) { return row.group == group; };
+  };
+  const MethodSummary *floor = best_of(rows, metric, in(CostGroup::kFloor)),
+                      *ceiling = best_of(rows, metric, in(CostGroup::kCeiling));
+  if (floor && ceiling && goodness(*ceiling, metric) > goodness(*floor, metric))
+    for (MethodSummary* row : rows)
+      row->metrics.at(metric.name).place = 100 * (goodness(*row, metric) - goodness(*floor, metric)) /
+                                           (goodness(*ceiling, metric) - goodness(*floor, metric));
+  return {floor ? floor->method : "", ceiling ? ceiling->method : ""};
+}
+
+// A difference is optimized where a part of it is.
+void mark_optimized(const std::vector<MethodSummary*>& rows, const MetricRecord& metric,
+                    const SummaryOptions& o) {
+  std::vector<std::string> names = metric.parts;
+  names.push_back(metric.name);
+  for (size_t m = 0; m < o.facts.size(); ++m)
+    for (const auto& name : names)
+      for (const auto& optimized : o.facts[m].optimizes)
+        if (name == optimized) rows[m]->metrics.at(metric.name).optimized = true;
+}
+
+void add_break_even(Summary& s) {
+  if (s.training_seconds <= 0) return;
+  const auto timed = [&](const MethodSummary& row) {
+    return row.explained == s.explained[0] && row.timing.runs > 0;
+  };
+  for (const auto& own : s.rows)
+    for (const auto& other : s.rows)
+      if (own.learned && !other.learned && other.group != CostGroup::kFloor && timed(own) && timed(other))
+        s.break_even.push_back({own.method, other.method,
+                                break_even(s.training_seconds, other.timing.seconds, own.timing.seconds)});
 }
 
 double agreement(const std::vector<MethodSummary*>& rows, const std::string& metric,
@@ -289,8 +476,23 @@ void warn(Summary& s) {
     for (const auto& [metric, tau] : metrics)
       if (tau < 1)
         s.warnings.push_back(fmt::format(
-            "{} ({}): the order of the methods is not stable over the references, Kendall tau {:.2f}", metric,
-            explained, tau));
+            "{} ({}): ranking not stable: the references order the methods differently, Kendall tau {:.2f}",
+            metric, explained, tau));
+  for (const auto& [explained, agreement] : s.between_metrics) {
+    double least = 1;
+    std::string pair;
+    for (size_t a = 0; a < agreement.metrics.size(); ++a)
+      for (size_t b = a + 1; b < agreement.metrics.size(); ++b)
+        if (agreement.tau[a][b] < least) {
+          least = agreement.tau[a][b];
+          pair = agreement.metrics[a] + " and " + agreement.metrics[b];
+        }
+    if (least < 1)
+      s.warnings.push_back(
+          fmt::format("ranking not stable ({}): the metrics order the methods differently, most so {}, "
+                      "Kendall tau {:.2f}",
+                      explained, pair, least));
+  }
   if (!s.images.empty() && s.images.size() < 30)
     s.warnings.push_back(fmt::format("only {} images: intervals of so few are too narrow", s.images.size()));
 }
@@ -302,15 +504,20 @@ std::string text_from_failure(const Failure& f) {
                           : fmt::format("{}: {} ({} class): {}", f.image, f.method, f.explained, f.reason);
 }
 
-double kendall_tau(const std::vector<double>& a, const std::vector<double>& b) {
-  double sum = 0;
-  int pairs = 0;
-  for (size_t i = 0; i < a.size(); ++i)
-    for (size_t j = i + 1; j < a.size(); ++j, ++pairs) {
-      const double product = (a[i] - a[j]) * (b[i] - b[j]);
-      sum += product > 0 ? 1 : product < 0 ? -1 : 0;
-    }
-  return pairs ? sum / pairs : 1;
+std::string title_of(CostGroup group) {
+  switch (group) {
+    case CostGroup::kOneForward:
+      return "one forward pass or none";
+    case CostGroup::kForwards:
+      return "several forward passes";
+    case CostGroup::kBackwards:
+      return "with backward passes";
+    case CostGroup::kCeiling:
+      return "ceilings: searched on each image";
+    case CostGroup::kFloor:
+      return "floors: controls";
+  }
+  return "";
 }
 
 const MethodSummary& Summary::row(const std::string& method, const std::string& wanted) const {
@@ -322,6 +529,8 @@ const MethodSummary& Summary::row(const std::string& method, const std::string& 
 Summary summarize(const RowTable& rows, const SummaryOptions& o) {
   Summary s;
   s.methods = o.methods, s.explained = o.explained, s.references = o.references, s.metrics = o.metrics;
+  s.deletion_references = o.deletion_references, s.insertion_references = o.insertion_references;
+  s.training_seconds = o.training_seconds;
   s.asked = static_cast<int64_t>(o.images.size());
   find_common(rows, o, s);
   if (s.images.empty())
@@ -332,16 +541,28 @@ Summary summarize(const RowTable& rows, const SummaryOptions& o) {
     for (size_t m = 0; m < o.methods.size(); ++m)
       s.rows.push_back(method_summary(rows, o, s.images, m, explained));
   for (const auto& explained : o.explained) {
-    std::vector<MethodSummary*> same_class;
+    ClassTable table{rows, o, s.images, {}};
+    auto& same_class = table.methods;
     for (auto& row : s.rows)
-      if (row.explained == explained) same_class.push_back(&row);
+      if (row.explained == explained) {
+        same_class.push_back(&row);
+        auto& line = table.grid.emplace_back();
+        for (const auto& image : s.images) line.push_back(&row_of(rows, image, row.method, explained));
+      }
     for (const auto& metric : o.metrics) {
-      add_metric(metric, rows, o, s.images, same_class);
+      add_metric(metric, table);
       compare(same_class, metric, o.seed);
+      mark_optimized(same_class, metric, o);
+      s.bounds[explained][metric.name] = add_places(same_class, metric);
       if (same_class.size() > 1 && !same_class[0]->metrics.at(metric.name).per_reference.empty())
         s.agreement[explained][metric.name] = agreement(same_class, metric.name, o.references);
     }
+    const auto ranking = ranking_metrics(s, same_class);
+    add_ranks(ranking, same_class, s.images.size(), o.seed);
+    if (same_class.size() > 1) add_agreement(ranking, same_class, s.between_metrics[explained]);
   }
+  correct_p_values(s);
+  add_break_even(s);
   find_leaks(rows, o, s);
   warn(s);
   return s;

@@ -2,9 +2,14 @@
 //
 // Only images that every method could explain count, so that all means are over the same set; which were
 // left out, and why, is part of the result. Each metric of an image is the mean over the references.
-// Differences are paired by image.
+// Differences are paired by image, and their p values corrected for all comparisons of the table.
+//
+// Controls are floors and searches on the image are ceilings: both have rows, but no method is compared with
+// a ceiling or ranked among them. A method's place says how far it is on the way from the best floor to the
+// best ceiling.
 #pragma once
 
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -25,12 +30,21 @@ struct MetricSummary {
   // Against the best other method of the same explained class; empty where there is none.
   std::string rival;
   PairedDifference difference;
-  double corrected_p = 1;  // Holm over the methods
+  double corrected_p = 1;  // Holm over all methods, metrics and explained classes
   double detectable = 0;   // difference found with 80 % power at this number of images, two-sided 5 %
+  double place = std::numeric_limits<double>::quiet_NaN();  // percent of the way from floor to ceiling
+  bool optimized = false;  // whether the method's maps are searched or trained for it
 };
+
+// By what a map costs.
+enum class CostGroup { kOneForward, kForwards, kBackwards, kCeiling, kFloor };
+std::string title_of(CostGroup group);
 
 struct MethodSummary {
   std::string method, explained;
+  CostGroup group = CostGroup::kForwards;
+  bool learned = false;
+  Interval rank;  // mean over the metrics that are no part of another; ceilings have none (0)
   std::map<std::string, MetricSummary> metrics;
   std::map<std::string, SweepCurves> curves;  // means over images, by reference
   SweepCurves mean_curves;                    // and over the references
@@ -52,6 +66,7 @@ std::string text_from_failure(const Failure& failure);
 
 struct Summary {
   std::vector<std::string> methods, explained, references, images;  // images: the common ones
+  std::vector<std::string> deletion_references, insertion_references;
   std::vector<MetricRecord> metrics;
   std::vector<MethodSummary> rows;          // explained classes outer, methods inner, in the order asked for
   int64_t asked = 0;                        // images
@@ -59,6 +74,24 @@ struct Summary {
   std::vector<Failure> failures;            // in the order of the images
   std::map<std::string, std::map<std::string, double>>
       agreement;  // [explained][metric]: mean Kendall tau of the methods' order between references
+  // [explained]: metrics that rank the methods, and the tau between each two of them (1 on the diagonal)
+  struct MetricAgreement {
+    std::vector<std::string> metrics;
+    std::vector<std::vector<double>> tau;
+  };
+  std::map<std::string, MetricAgreement> between_metrics;
+  // [explained][metric]: the best floor and the best ceiling; empty where there is none.
+  struct Bounds {
+    std::string floor, ceiling;
+  };
+  std::map<std::string, std::map<std::string, Bounds>> bounds;
+  // How many maps until a learned method has paid off its training; infinity = never.
+  struct BreakEven {
+    std::string method, slower;
+    double maps = 0;
+  };
+  double training_seconds = 0;  // 0 = not known
+  std::vector<BreakEven> break_even;
   std::map<std::string, double>
       leaks;  // by reference: share of images whose replacement keeps the class above kLeak
   std::vector<std::string> warnings;
@@ -68,8 +101,18 @@ struct Summary {
 
 constexpr double kLeak = 0.05;
 
+// What is known of a method before it makes a map.
+struct MethodFacts {
+  MethodKind kind = MethodKind::kAny;
+  bool learned = false;
+  std::vector<std::string> optimizes = {};  // metrics
+};
+
 struct SummaryOptions {
   std::vector<std::string> methods, explained, references, images;
+  std::vector<std::string> deletion_references, insertion_references;  // empty = all
+  std::vector<MethodFacts> facts;  // one for each method; empty = nothing is known
+  double training_seconds = 0;     // of learned methods
   std::vector<MetricRecord> metrics;
   AreaRule rule = AreaRule::kAuc10;
   uint64_t seed = 0;
@@ -82,12 +125,10 @@ struct RowTable {
   std::map<std::tuple<std::string, std::string, std::string>, std::vector<const MetricValues*>> values;
   std::vector<Timing> timings;                         // one for each method; empty = none was timed
   std::map<std::string, std::string> unusable_images;  // image and reason: these have no rows
+  std::map<std::string, std::string> not_chosen;       // by the protocol: neither have these
 };
 
 // Every row of every other image must be there.
 Summary summarize(const RowTable& table, const SummaryOptions& options);
-
-// Kendall's tau-a of two lists of values; 1 = the same order.
-double kendall_tau(const std::vector<double>& a, const std::vector<double>& b);
 
 }  // namespace aha
