@@ -28,6 +28,8 @@ if(AHA_FUZZ)
   return()
 endif()
 
+find_package(Eigen3 REQUIRED NO_MODULE)
+pkg_check_modules(AHA_HDF5 REQUIRED IMPORTED_TARGET hdf5)
 find_package(GTest REQUIRED)
 find_package(CLI11 REQUIRED)
 set(AHA_SAVED_CXX_FLAGS "${CMAKE_CXX_FLAGS}")

@@ -57,9 +57,10 @@ Accuracy accuracy(Classifier& target, const Dataset& data, const Context& contex
   Accuracy result;
   result.images = data.size();
   for (int64_t i = 0; i < data.size(); ++i)
-    if (data.label(i) >= target.info().classes)
-      throw input_error("{}: {} has label {}, but {} knows classes 0..{}", data.name(), data.id(i),
-                        data.label(i), target.info().name, target.info().classes - 1);
+    if (data.label(i) < 0 || data.label(i) >= target.info().classes)
+      throw input_error("{}: {} has {}, but {} knows classes 0..{}", data.name(), data.id(i),
+                        data.label(i) < 0 ? std::string("no label") : fmt::format("label {}", data.label(i)),
+                        target.info().name, target.info().classes - 1);
   const Timer timer;
   int64_t top1 = 0, top5 = 0;
   run_batches(

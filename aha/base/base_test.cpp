@@ -14,7 +14,7 @@
 #include "aha/base/startup.h"
 #include "aha/base/stats.h"
 #include "aha/testing/checks.h"
-#include "aha/testing/rank_correlation.h"
+#include "aha/base/rank_correlation.h"
 
 namespace aha {
 namespace {

@@ -69,6 +69,55 @@ TEST(Dataset, ListPathsAreRelativeToTheFileAndHeaderIsSkipped) {
               HasSubstr("bad.csv:2: expected path,label"));
 }
 
+TEST(Dataset, AListMayHaveMasksAndBoxes) {
+  const std::string folder = fresh_folder("data_annotated");
+  Image mask = colored(0), trimap = colored(2);
+  mask.row(1)[3 * 2] = 9;
+  for (int c = 0; c < 3; ++c) trimap.row(0)[c] = 1, trimap.row(0)[3 + c] = 3;
+  write_png(folder + "/mask.png", mask);
+  write_png(folder + "/trimap.png", trimap);
+  write_file_atomically(folder + "/masks.csv",
+                        "path,label,mask\na,b.png,7,mask.png\nc.png,3,trimap.png\nd.png,1,\n");
+  const auto masks = open_dataset("list:" + folder + "/masks.csv");
+  ASSERT_EQ(masks->size(), 3);
+  EXPECT_EQ(masks->id(0), folder + "/a,b.png");
+  EXPECT_EQ(masks->label(0), 7);
+  EXPECT_TRUE(masks->annotated());
+  EXPECT_EQ(masks->annotation(0).mask.rgb, mask.rgb);
+  Image object = colored(0);
+  for (int c = 0; c < 6; ++c) object.row(0)[c] = 1;
+  EXPECT_EQ(masks->annotation(1).mask.rgb, object.rgb);
+  EXPECT_EQ(masks->annotation(2).mask.width, 0);
+
+  write_file_atomically(folder + "/boxes.csv",
+                        "path,x0,y0,x1,y1\na.png,0,1,2.5,3\nb.png,,,,\na.png,1,1,4,4\n");
+  const auto boxes = open_dataset("list:" + folder + "/boxes.csv");
+  ASSERT_EQ(boxes->size(), 2);
+  EXPECT_EQ(boxes->label(0), -1);
+  EXPECT_EQ(boxes->annotation(0).boxes, (std::vector<Box>{{0, 1, 2.5, 3}, {1, 1, 4, 4}}));
+  EXPECT_TRUE(boxes->annotation(1).boxes.empty());
+  const auto second = slice(open_dataset("list:" + folder + "/masks.csv"), {.skip = 1});
+  EXPECT_TRUE(second->annotated());
+  EXPECT_EQ(second->annotation(0).mask.rgb, object.rgb);
+}
+
+TEST(Dataset, AListWithWrongColumnsIsRefused) {
+  const std::string folder = fresh_folder("data_columns");
+  const auto refusal = [&](const std::string& text) {
+    write_file_atomically(folder + "/l.csv", text);
+    return message_of([&] { open_dataset("list:" + folder + "/l.csv"); });
+  };
+  EXPECT_THAT(refusal("path,lable\na.png,1\n"), HasSubstr("column 'lable'; available: path, label, mask"));
+  EXPECT_THAT(refusal("path,x0,y0,x1\na.png,1,2,3\n"), HasSubstr("expected all of the columns x0,y0,x1,y1"));
+  EXPECT_THAT(refusal("path,mask,mask\na.png,1,2\n"), HasSubstr("found mask twice"));
+  EXPECT_THAT(refusal("path,x0,y0,x1,y1\na.png,5,0,5,3\n"), HasSubstr("l.csv:2: expected path,x0,y0,x1,y1"));
+  EXPECT_THAT(refusal("path,x0,y0,x1,y1\na.png,5,0,nan,3\n"),
+              HasSubstr("l.csv:2: expected path,x0,y0,x1,y1"));
+  EXPECT_THAT(refusal("path,label,mask\na.png,,m.png\n"), HasSubstr("l.csv:2: expected path,label,mask"));
+  EXPECT_THAT(refusal("path,label,x0,y0,x1,y1\na.png,1,0,0,2,2\na.png,2,0,0,2,2\n"),
+              HasSubstr("l.csv:3: expected the label"));
+}
+
 TEST(Dataset, SliceTakesEveryNthAndRefusesWhatIsNotThere) {
   const std::string folder = fresh_folder("data_slice");
   std::string list;

@@ -2,9 +2,13 @@
 //
 //   cifar10[:SPLIT]         sample (in the tree), train or test (data/cifar10.h)
 //   folder:DIR              one sub-folder per class, classes in sorted order of their names (torchvision's
-//   ImageFolder) list:FILE.csv           lines `path,label`, paths relative to the file; a first line
-//   `path,label` is skipped imagenet:DIR[:SPLIT]    DIR/SPLIT/nXXXXXXXX/*.JPEG, split train or val (default
-//   val); labels are those of ImageNet-1k whichever folders are there
+//                           ImageFolder)
+//   list:FILE.csv           lines `path,label`, paths relative to the file; a first line that begins with
+//   `path`
+//                           names the columns: path, label, mask, x0, y0, x1, y1 (docs/file_formats.md)
+//   imagenet:DIR[:SPLIT]    DIR/SPLIT/nXXXXXXXX/*.JPEG, split train or val (default val); labels are those of
+//                           ImageNet-1k whichever folders are there
+//   imagenet-seg:FILE.mat   the ImageNet segmentation benchmark (data/imagenet_seg.h)
 //
 // A data set is cheap to make (it lists, it does not decode) and image() may be called from several threads
 // at once.
@@ -16,9 +20,16 @@
 
 #include "aha/base/context.h"
 #include "aha/base/options.h"
+#include "aha/image/box.h"
 #include "aha/image/image.h"
 
 namespace aha {
+
+// Where the object is, in pixels of the image.
+struct Annotation {
+  Image mask;              // of the image's size, 0 = background; without pixels = not known
+  std::vector<Box> boxes;  // empty = not known
+};
 
 class Dataset {
  public:
@@ -29,6 +40,8 @@ class Dataset {
   virtual int label(int64_t index) const = 0;                          // -1 = unknown
   virtual std::string id(int64_t index) const = 0;                     // a path, or "cifar10/test/17"
   virtual std::vector<std::string> class_names() const { return {}; }  // empty = the target's own names
+  virtual bool annotated() const { return false; }  // whether any image has a mask or a box
+  virtual Annotation annotation(int64_t index) const { return {}; }
 };
 
 std::unique_ptr<Dataset> open_dataset(const std::string& spec);

@@ -111,6 +111,8 @@ Attribution chosen_attribution(const Attribution& all, const std::vector<int64_t
 struct ReadImage {
   std::string content, failure;
   Tensor input;  // (3, size, size); undefined where it could not be read
+  InputAnnotation annotation = {};
+  std::string annotation_key = {};
 };
 
 // As the target says, unless the protocol does.
@@ -141,6 +143,25 @@ double training_seconds(const EvaluateOptions& options, const MethodContext& by)
   const auto card = explainer_card(by);
   const nlohmann::json::json_pointer at("/provenance/figures/seconds");
   return card.contains(at) && card.at(at).is_number() ? card.at(at).get<double>() : 0;
+}
+
+bool looks_at_objects(const MeasuredMetrics& group) {
+  return group.need == MetricNeed::kMask || group.need == MetricNeed::kBox;
+}
+
+// Mask and boxes of the image, into what was read of it.
+void read_annotation(const Annotation& found, const Image& image, const InputSpec& spec, ReadImage& into) {
+  nlohmann::json facts = nlohmann::json::array();
+  if (found.mask.width > 0) {
+    if (found.mask.width != image.width || found.mask.height != image.height)
+      throw input_error("mask: expected {} x {} pixels as the image has, found {} x {}", image.width,
+                        image.height, found.mask.width, found.mask.height);
+    into.annotation.mask = mask_in_input(found.mask, spec);
+    facts.push_back(content_key(found.mask));
+  }
+  into.annotation.boxes = boxes_in_input(found.boxes, image.width, image.height, spec);
+  for (const Box& box : found.boxes) facts.push_back({box.left, box.top, box.right, box.bottom});
+  if (!facts.empty()) into.annotation_key = key_from_json(facts);
 }
 
 // One call of evaluate(). complete() makes what is missing of a batch.
@@ -196,8 +217,7 @@ struct Evaluator {
   }
   std::string value_key(const ImageBatch& batch, int64_t b, size_t m, const std::string& explained,
                         const MeasuredMetrics& group) const {
-    return keys.value(batch.images[b], *methods[m], explained, group.identity,
-                      group.need == MetricNeed::kMask || group.need == MetricNeed::kBox);
+    return keys.value(batch.images[b], *methods[m], explained, group.identity, looks_at_objects(group));
   }
   bool in_report(int64_t index, const std::string& explained) const {
     return index < options.images && explained == explained_classes[0];
@@ -218,7 +238,10 @@ struct Evaluator {
 ReadImage Evaluator::read(int64_t index) const {
   try {
     const Image image = data.image(index);
-    return {content_key(image), "", input_from_image(image, input)};
+    ReadImage out{content_key(image), "", input_from_image(image, input)};
+    if (std::any_of(measured.begin(), measured.end(), looks_at_objects))
+      read_annotation(data.annotation(index), image, input, out);
+    return out;
   } catch (const Error& error) {
     if (options.strict) throw;
     return {"", error.what(), {}};
@@ -226,10 +249,11 @@ ReadImage Evaluator::read(int64_t index) const {
 }
 
 void Evaluator::run() {
-  std::vector<int64_t> mine;  // images of this process
+  std::vector<int64_t> mine;  // places in `chosen` of this process's images
   for (int64_t place = 0; place < std::ssize(chosen); ++place)
-    if (place / kBatch % group.size() == group.rank()) mine.push_back(chosen[place]);
-  Prefetch<ReadImage> inputs(std::ssize(mine), 2, 2 * kBatch, [&](int64_t i) { return read(mine[i]); });
+    if (place / kBatch % group.size() == group.rank()) mine.push_back(place);
+  Prefetch<ReadImage> inputs(std::ssize(mine), 2, 2 * kBatch,
+                             [&](int64_t i) { return read(chosen[mine[i]]); });
   auto progress = context.progress("evaluate", std::ssize(mine));
   bool timed = false;
   for (int64_t first = 0; first < std::ssize(mine); first += kBatch) {
@@ -237,15 +261,17 @@ void Evaluator::run() {
     const int64_t last = std::min(first + kBatch, std::ssize(mine));
     ImageBatch batch;
     std::vector<Tensor> pixels;
-    for (const int64_t i : std::span(mine).subspan(first, last - first)) {
+    for (const int64_t place : std::span(mine).subspan(first, last - first)) {
+      const int64_t i = chosen[place];
       ReadImage image = *inputs.next();
       if (!image.failure.empty()) {
         fail(data.id(i), image.failure);
         continue;
       }
       batch.index.push_back(place);
-      batch.images.push_back({data.id(i), std::move(image.content), data.label(i)});
-      batch.annotations.emplace_back();
+      batch.images.push_back(
+          {data.id(i), std::move(image.content), data.label(i), std::move(image.annotation_key)});
+      batch.annotations.push_back(std::move(image.annotation));
       pixels.push_back(std::move(image.input));
     }
     if (!pixels.empty()) {
@@ -503,6 +529,13 @@ std::optional<Evaluation> evaluate_together(const MethodContext& explained_by, c
   check_names(data);
   const ClassifierInfo& info = explained_by.target.info();
   if (options.explained != "predicted" || protocol.correct_only) check_labels(data, info);
+  if (!data.annotated() && std::any_of(measured.begin(), measured.end(), looks_at_objects))
+    throw input_error(
+        "{}: expected masks or boxes (list:FILE.csv with columns mask or x0,y0,x1,y1), which {} "
+        "looks at, found none",
+        data.name(), std::find_if(metrics.begin(), metrics.end(), [](const MetricRecord& metric) {
+                       return metric.need == MetricNeed::kMask || metric.need == MetricNeed::kBox;
+                     })->name);
 
   const InputSpec input = input_of(info, protocol);
   ReferenceOptions reference_options = with_mean_color(protocol.reference, info.mean_color);

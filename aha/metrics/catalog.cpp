@@ -26,12 +26,10 @@ std::string name_of(const std::string& spec) {
   return spec.substr(0, spec.find(':'));
 }
 
-}  // namespace
-
-const std::vector<MetricRecord>& metric_catalog() {
+std::vector<MetricRecord> single_metrics() {
   constexpr auto kCurves = MetricNeed::kCurves;
   constexpr bool kHigher = true, kLower = false;
-  static const std::vector<MetricRecord> list = {
+  return {
       {"deletion",
        "probability while the most important pixels are removed",
        "Petsiuk et al. 2018, RISE",
@@ -64,7 +62,21 @@ const std::vector<MetricRecord>& metric_catalog() {
       {"neg-pos", "negative minus positive", "", kCurves, kHigher, {"positive", "negative"}},
       adp_metric(),
       pic_metric(),
+      saco_metric(),
+      idsds_metric(),
+      sparseness_metric(),
   };
+}
+
+}  // namespace
+
+const std::vector<MetricRecord>& metric_catalog() {
+  static const std::vector<MetricRecord> list = [] {
+    auto all = single_metrics();
+    for (const auto& group : {road_metrics(), mas_metrics(), segmentation_metrics(), localization_metrics()})
+      all.insert(all.end(), group.begin(), group.end());
+    return all;
+  }();
   return list;
 }
 
@@ -79,6 +91,18 @@ Tensor scaled_to_unit(const Tensor& map) {
   const Tensor least = values.min(), range = values.max() - least;
   return range.item<float>() > 0 ? ((values - least) / range).contiguous()
                                  : torch::zeros_like(values).contiguous();
+}
+
+Tensor host_image(const Tensor& image) {
+  return image.detach().to(torch::kCPU, torch::kFloat32).contiguous();
+}
+
+Tensor normal_zero(const Classifier& target, const Tensor& pixels) {
+  const auto& mean = target.info().input.mean;
+  return torch::tensor({mean[0], mean[1], mean[2]}, torch::kFloat32)
+      .view({3, 1, 1})
+      .expand_as(pixels)
+      .contiguous();
 }
 
 const MetricRecord& metric_record(const std::string& name) {

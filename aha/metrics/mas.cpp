@@ -6,7 +6,7 @@
 
 #include "aha/base/error.h"
 #include "aha/metrics/curve.h"
-#include "aha/ranking/hard_order.h"
+#include "aha/metrics/sweep.h"
 
 namespace aha {
 namespace {
@@ -65,28 +65,33 @@ MasCurve mas_curve(MasTest test, const MasInput& input) {
   return out;
 }
 
+MasSteps mas_steps(const Tensor& map, int64_t step_px) {
+  check_shape(map, {-1, -1}, "map");
+  const torch::NoGradGuard no_grad;
+  const int64_t N = map.numel();
+  MasSteps out;
+  out.step = step_px > 0 ? step_px : map.size(1);
+  out.mass.assign(static_cast<size_t>((N + out.step - 1) / out.step), 0);
+  const Tensor order = hard_order(map.unsqueeze(0)).order[0];  // (N)
+  out.ranks = ranks_of(order);
+  const Tensor values = map.detach().to(torch::kCPU, torch::kFloat32).flatten().contiguous();
+  for (int64_t rank = 0; rank < N; ++rank)
+    out.mass[rank / out.step] += values.data_ptr<float>()[order.data_ptr<int64_t>()[rank]];
+  return out;
+}
+
 MasInput mas_input(Classifier& target, MasTest test, const MasImage& image, const Tensor& map,
                    const Context& context, int64_t step_px) {
   constexpr int64_t kAtOnce = 32;
-  const int64_t H = image.pixels.size(1), W = image.pixels.size(2), N = H * W,
-                step = step_px > 0 ? step_px : W;
+  const int64_t H = image.pixels.size(1), W = image.pixels.size(2);
   check_shape(image.reference, {3, H, W}, "reference");
   check_shape(map, {H, W}, "map");
   const torch::NoGradGuard no_grad;
-  const Tensor order = hard_order(map.unsqueeze(0)).order[0];  // (N)
-  const int64_t M = (N + step - 1) / step;
-  const Tensor values = map.detach().to(torch::kCPU, torch::kFloat32).flatten().contiguous();
-  Tensor region = torch::empty({N}, torch::kInt32);  // the step at which a pixel comes
-  MasInput out;
-  out.mass.assign(static_cast<size_t>(M), 0);
-  for (int64_t rank = 0; rank < N; ++rank) {
-    const int64_t pixel = order.data_ptr<int64_t>()[rank];
-    region.data_ptr<int32_t>()[pixel] = static_cast<int32_t>(rank / step);
-    out.mass[rank / step] += values.data_ptr<float>()[pixel];
-  }
+  const MasSteps steps = mas_steps(map, step_px);
+  const auto M = static_cast<int64_t>(steps.mass.size());
+  const Tensor region = torch::div(steps.ranks, steps.step, "floor");  // the step at which a pixel comes
   const bool up = test == MasTest::kInsertion;
-  out.clean = image.clean;
-  out.reference = image.reference_p;
+  MasInput out{{}, steps.mass, image.clean, image.reference_p};
   out.probabilities.push_back(up ? image.reference_p : image.clean);
   for (int64_t first = 1; first < M; first += kAtOnce) {
     context.cancel->check();

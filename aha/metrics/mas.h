@@ -38,14 +38,21 @@ struct MasCurve {
 // Input error where the map's sum is not above 0: its density is not defined.
 MasCurve mas_curve(MasTest test, const MasInput& input);
 
+// A map's pixels in its order, `step` of them at a time.
+struct MasSteps {
+  Tensor ranks;  // (H * W)
+  int64_t step = 0;
+  std::vector<double> mass;  // M
+};
+// map (H, W), none of it negative. step_px 0 = the width: 224 steps at 224 pixels, as published.
+MasSteps mas_steps(const Tensor& map, int64_t step_px = 0);
+
 // Asks the target M - 1 times: the ends are known.
 struct MasImage {
   Tensor pixels, reference;           // (3, H, W) in [0, 1]
   int64_t wanted = 0;                 // class
   double clean = 0, reference_p = 0;  // its probability on both
 };
-// map (H, W), none of it negative. step_px: pixels a step; 0 = the width, 224 of them at 224 pixels as
-// published.
 MasInput mas_input(Classifier& target, MasTest test, const MasImage& image, const Tensor& map,
                    const Context& context, int64_t step_px = 0);
 

@@ -19,19 +19,9 @@
 #include "aha/base/options.h"
 #include "aha/metrics/score_queue.h"
 #include "aha/metrics/sweep.h"
+#include "aha/networks/input_annotation.h"
 
 namespace aha {
-
-// In pixels of the network's input, from the left and the top; the right and lower edges are outside.
-struct InputBox {
-  double left = 0, top = 0, right = 0, bottom = 0;
-};
-
-// What is known of an image beside its class, as the network sees it.
-struct InputAnnotation {
-  Tensor mask;                  // (H, W) bool: the object; undefined = not known
-  std::vector<InputBox> boxes;  // of the class's objects; empty = not known
-};
 
 // Images measured together, B of them.
 struct MetricImages {

@@ -44,13 +44,16 @@ ScoreKind score_kind_from_text(const std::string& text) {
 double score_of(std::span<const double> logits, int64_t wanted, ScoreKind kind) {
   const double own = logits[wanted];
   if (kind == ScoreKind::kLogit) return own;
+  // Log-odds by the highest of the others: they stay finite where the probability is 1 in double.
+  const bool with_own = kind == ScoreKind::kProbability;
   double highest = -std::numeric_limits<double>::infinity(), others = 0;
-  for (const double logit : logits) highest = std::max(highest, logit);
+  for (size_t c = 0; c < logits.size(); ++c)
+    if (with_own || static_cast<int64_t>(c) != wanted) highest = std::max(highest, logits[c]);
   for (size_t c = 0; c < logits.size(); ++c)
     if (static_cast<int64_t>(c) != wanted) others += std::exp(logits[c] - highest);
+  if (!with_own) return own - highest - std::log(others);
   const double mine = std::exp(own - highest);
-  if (kind == ScoreKind::kProbability) return mine / (mine + others);
-  return own - highest - std::log(others);
+  return mine / (mine + others);
 }
 
 bool is_top(std::span<const double> logits, int64_t wanted) {

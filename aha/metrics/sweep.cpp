@@ -5,7 +5,12 @@ namespace {
 
 enum class Removal { kTop, kBottom };
 
-// How many elements come before each one: the inverse of the order.
+Tensor plain_image(const Tensor& image) {
+  return image.to(torch::kCPU, torch::kFloat32).contiguous();
+}
+
+}  // namespace
+
 Tensor ranks_of(const Tensor& order) {
   const Tensor flat = order.to(torch::kCPU).contiguous();
   Tensor ranks = torch::empty({flat.numel()}, torch::kInt32);
@@ -14,26 +19,17 @@ Tensor ranks_of(const Tensor& order) {
   return ranks;
 }
 
-// The image with `count` pixels replaced; kept pixels are bit-exact.
-ScoreQueue::Write removed(const Tensor& pixels, const Tensor& reference, const Tensor& ranks, int64_t count,
-                          Removal removal) {
+ScoreQueue::Write with_ranks_replaced(Tensor pixels, Tensor reference, Tensor ranks, int64_t first,
+                                      int64_t last) {
   return [=](float* to) {
     const int64_t N = ranks.numel();
     const int32_t* rank = ranks.data_ptr<int32_t>();
-    const bool top = removal == Removal::kTop;
-    const auto limit = static_cast<int32_t>(top ? count : N - count);
     for (int c = 0; c < 3; ++c) {
       const float *own = pixels.data_ptr<float>() + c * N, *other = reference.data_ptr<float>() + c * N;
-      for (int64_t i = 0; i < N; ++i) to[c * N + i] = (rank[i] < limit) == top ? other[i] : own[i];
+      for (int64_t i = 0; i < N; ++i) to[c * N + i] = rank[i] >= first && rank[i] < last ? other[i] : own[i];
     }
   };
 }
-
-Tensor plain(const Tensor& image) {
-  return image.to(torch::kCPU, torch::kFloat32).contiguous();
-}
-
-}  // namespace
 
 std::shared_ptr<const std::vector<SweepCurves>> ask_sweep(ScoreQueue& questions, const SweepImage& image,
                                                           const SweepOptions& options) {
@@ -54,14 +50,17 @@ std::shared_ptr<const std::vector<SweepCurves>> ask_sweep(ScoreQueue& questions,
       (top ? one.top_hits : one.bottom_hits)[point] = is_top(logits, classes[c]) ? 1 : 0;
     }
   };
-  const Tensor pixels = plain(image.pixels), reference = plain(image.reference),
+  const Tensor pixels = plain_image(image.pixels), reference = plain_image(image.reference),
                ranks = ranks_of(image.order);
   for (const Removal removal : {Removal::kTop, Removal::kBottom}) {
     put(removal, 0, values_of(image.clean));
     if (points > static_cast<size_t>(options.steps)) put(removal, points - 1, values_of(image.replaced));
-    for (int point = 1; point < options.steps; ++point)
-      questions.ask(removed(pixels, reference, ranks, removed_pixels(point, options.steps, H * W), removal),
+    for (int point = 1; point < options.steps; ++point) {
+      const int64_t N = H * W, count = removed_pixels(point, options.steps, N);
+      questions.ask(removal == Removal::kTop ? with_ranks_replaced(pixels, reference, ranks, 0, count)
+                                             : with_ranks_replaced(pixels, reference, ranks, N - count, N),
                     [=](std::span<const double> logits) { put(removal, point, logits); });
+    }
   }
   return curves;
 }

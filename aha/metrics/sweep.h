@@ -21,6 +21,14 @@
 
 namespace aha {
 
+// How many elements come before each one: the inverse of an order, (N) int32 on the CPU.
+Tensor ranks_of(const Tensor& order);
+
+// The image whose pixels of rank first..last-1 show the reference; the others are bit-exact. pixels and
+// reference (3, H, W) contiguous float32 on the CPU, ranks (H * W) int32.
+ScoreQueue::Write with_ranks_replaced(Tensor pixels, Tensor reference, Tensor ranks, int64_t first,
+                                      int64_t last);
+
 struct SweepOptions {
   int steps = 10;  // equal shares of the pixels
   AreaRule rule = AreaRule::kAuc10;

@@ -33,6 +33,13 @@ std::string inside(const std::string& directory, const char* file) {
 
 }  // namespace
 
+bool masked_training(const ModelCard& card) {
+  if (!card.provenance.contains("recipe") || !card.provenance["recipe"].is_string()) return false;
+  const json recipe = json::parse(card.provenance["recipe"].get<std::string>(), nullptr, false);
+  return recipe.is_object() && recipe.contains("mask-share") && recipe["mask-share"].is_number() &&
+         recipe["mask-share"].get<double>() > 0;
+}
+
 ModelCard card_from_json(const json& j, const std::string& where) {
   std::vector<std::string> keys = {"kind",  "architecture", "summary",    "network",
                                    "input", "classes",      "provenance", "sha256"};

@@ -51,6 +51,9 @@ TensorTable read_model_weights(const std::string& directory, const ModelCard& ca
 // Both files, weights first: a directory with a card is complete.
 void write_model(const std::string& directory, ModelCard card, const TensorTable& weights);
 
+// Whether its recipe (provenance) removed regions of training images: "mask-share" above 0.
+bool masked_training(const ModelCard& card);
+
 nlohmann::ordered_json json_from_card(const ModelCard& card);
 ModelCard card_from_json(const nlohmann::json& json, const std::string& where);
 

@@ -57,6 +57,7 @@ LoadedNetwork load_directory(const std::string& name, const std::string& directo
   info.sha256 = card.sha256;
   info.input = card.input;
   info.mean_color = card.mean_color;
+  info.masked_training = masked_training(card);
   info.class_names = card.classes;
   if (!card.classes.empty() && static_cast<int>(card.classes.size()) != loaded.network->classes())
     throw input_error("{}: expected {} class names, found {}", where, loaded.network->classes(),

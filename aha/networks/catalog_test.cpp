@@ -207,6 +207,20 @@ TEST(Card, SaysTheMeanColorOfTheTrainingImages) {
               HasSubstr("mean_color: expected numbers in 0..1, found 127"));
 }
 
+TEST(Card, ItsRecipeTellsWhetherTheTrainingImagesHadRemovedRegions) {
+  auto card = tiny_card();
+  EXPECT_FALSE(masked_training(card));
+  for (const auto& [recipe, masked] : std::vector<std::pair<std::string, bool>>{
+           {R"({"mask-share": 0.1})", true}, {R"({"mask-share": 0})", false}, {"by hand", false}}) {
+    card.provenance["recipe"] = recipe;
+    EXPECT_EQ(masked_training(card), masked) << recipe;
+  }
+  card.provenance["recipe"] = R"({"mask-share": 0.1})";
+  const auto folder = fresh_folder("models_masked");
+  save_classifier(folder, *vit_of_8_pixels(), card);
+  EXPECT_TRUE(load_classifier(folder, {}, Context())->info().masked_training);
+}
+
 TEST(ModelDirectory, GivesBackTheClassifierThatWasSaved) {
   const auto folder = fresh_folder("models_vit");
   auto network = vit_of_8_pixels();

@@ -45,6 +45,9 @@ struct ClassifierInfo {
   // Of the training images, in [0, 1]: what the "mean" reference shows. It is not the normalization's mean,
   // which is 0.5 for many networks.
   std::array<double, 3> mean_color = kImageNetMeanColor;
+  // Its training images had removed regions (its card's recipe says so): what it answers to a hole was
+  // learned.
+  bool masked_training = false;
   std::string sha256;  // of the weight file
 };
 

@@ -15,7 +15,7 @@
 #include "aha/objective/terms.h"
 #include "aha/tensor/one_thread_each.h"
 #include "aha/testing/close.h"
-#include "aha/testing/rank_correlation.h"
+#include "aha/base/rank_correlation.h"
 #include "aha/testing/toy_classifiers.h"
 
 namespace aha {

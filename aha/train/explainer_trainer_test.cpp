@@ -17,7 +17,7 @@
 #include "aha/nn/module_state.h"
 #include "aha/objective/refine.h"
 #include "aha/testing/checks.h"
-#include "aha/testing/rank_correlation.h"
+#include "aha/base/rank_correlation.h"
 #include "aha/testing/tiny_networks.h"
 #include "aha/testing/toy_classifiers.h"
 #include "aha/train/classifier_trainer.h"
