@@ -25,7 +25,8 @@ Fields fields(EvalFlags& f) {
       .nest("", fields(f.evaluate))
       .add("explainer", f.explainer, kExplainerHelp)
       .add("encoder", f.encoder, kEncoderHelp)
-      .add("data", f.data, "a data set: list:FILE.csv, folder:DIR, imagenet:DIR, cifar10:sample")
+      .add("data", f.data,
+           "a data set: list:FILE.csv, folder:DIR, imagenet:DIR, imagenet-seg:FILE.mat, cifar10:sample")
       .nest("", fields(f.slice))
       .add("workers", f.workers, "processes on this machine, each with a share of the images")
       .range(1, 256)
