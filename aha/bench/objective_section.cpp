@@ -150,6 +150,7 @@ std::vector<RefineRow> bench_refine(const ObjectiveBenchOptions& options, const 
                  classes = torch::zeros({row.batch}, torch::kInt64);
     RefineOptions refine;
     refine.steps = static_cast<int>(row.refine);
+    refine.guard = false;  // the steps alone, which the peer programs do too
     refine.objective = objective_options(row.steps, row.grid);
     std::vector<std::unique_ptr<Explainer>> explainers;
     std::vector<std::function<void()>> pieces;

@@ -1,5 +1,5 @@
 // aha: the map of a trained explainer, in one forward pass; with T > 0 its decoder takes T steps of the
-// objective on this image first (objective/refine.h).
+// objective on this image first (objective/refine.h), and the better of both maps is kept unless guard=off.
 #include "aha/base/error.h"
 #include "aha/base/log.h"
 #include "aha/explainer/explainer_catalog.h"
@@ -28,6 +28,9 @@ class Learned : public Method {
         .range(0, 4096)
         .add("grids", grids_, "region grids per refinement step; 0 = what the card says")
         .range(0, 64)
+        .add("guard", guard_,
+             "keep the unrefined map where hard masks show it to be the better one; the paper's form is off")
+        .choices({"card", "on", "off"})
         .add("budget", budget_ms_, "milliseconds; stop before the step that would end later; 0 = no limit")
         .range(0, 1e9);
   }
@@ -47,7 +50,8 @@ class Learned : public Method {
       throw input_error(
           "explainer: expected one for images of {} pixels, as {} sees them, found one for {} pixels",
           info.input.size, info.name, card.input.size);
-    if (card.target && card.target->sha256 != info.sha256)
+    const bool looks_at_target = sees_target_ || explainer_->decoder()->options.prior != "none";
+    if (!looks_at_target && card.target && card.target->sha256 != info.sha256 && !info.sha256.empty())
       spdlog::info(
           "the explainer was trained for {}, not for {}: at T = 0 its map knows nothing of the latter",
           card.target->name, info.name);
@@ -57,19 +61,20 @@ class Learned : public Method {
     if (lr_ > 0) options_.lr = lr_;
     if (perturbation_steps_ > 0) options_.objective.steps = perturbation_steps_;
     if (grids_ > 0) options_.grids = grids_;
+    if (guard_ != "card") options_.guard = guard_ == "on";
   }
 
   Attribution attribute(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
                         const Context& context) override {
     const Refined refined = refined_maps(*target_, *explainer_, pixels, classes, options_, context);
-    return attribution_of(refined.maps, refined.steps, refined.loss, refined.failed);
+    return attribution_of(refined.maps, refined.steps, refined.unrefined, refined.loss, refined.failed);
   }
 
   bool shares_work_with(const Method& other) const override {
     const auto* shorter = dynamic_cast<const Learned*>(&other);
     return shorter && shorter->steps_ < steps_ && shorter->explainer_ == explainer_ && shorter->lr_ == lr_ &&
-           shorter->grids_ == grids_ && shorter->perturbation_steps_ == perturbation_steps_ &&
-           budget_ms_ == 0 && shorter->budget_ms_ == 0;
+           shorter->grids_ == grids_ && (shorter->steps_ == 0 || shorter->options_.guard == options_.guard) &&
+           shorter->perturbation_steps_ == perturbation_steps_ && budget_ms_ == 0 && shorter->budget_ms_ == 0;
   }
 
   std::vector<Attribution> attribute_shared(std::span<Method* const> others, const Tensor& pixels,
@@ -80,11 +85,11 @@ class Learned : public Method {
       options.snapshots.push_back(dynamic_cast<const Learned&>(*other).steps_);
     const Refined refined = refined_maps(*target_, *explainer_, pixels, classes, options, context);
     std::vector<Attribution> all = {
-        attribution_of(refined.maps, refined.steps, refined.loss, refined.failed)};
+        attribution_of(refined.maps, refined.steps, refined.unrefined, refined.loss, refined.failed)};
     for (size_t i = 0; i < others.size(); ++i)
       all.push_back(attribution_of(refined.snapshots[i],
                                    std::vector<int>(refined.steps.size(), options.snapshots[i]),
-                                   refined.snapshot_loss[i], refined.failed));
+                                   refined.snapshot_unrefined[i], refined.snapshot_loss[i], refined.failed));
     return all;
   }
 
@@ -95,10 +100,12 @@ class Learned : public Method {
  private:
   // An image that failed after its snapshot was taken has that map all the same.
   Attribution attribution_of(const Tensor& maps, const std::vector<int>& steps,
-                             const std::vector<double>& loss, const std::vector<std::string>& failed) const {
+                             const std::vector<char>& unrefined, const std::vector<double>& loss,
+                             const std::vector<std::string>& failed) const {
     Attribution out(maps, Passes{});
     for (size_t b = 0; b < out.made.size(); ++b) {
-      out.made[b] = {passes(steps[b]), steps[b], loss[b], {}};
+      out.made[b] = {
+          passes(steps[b]), unrefined[b] ? 0 : steps[b], unrefined[b] ? std::nan("") : loss[b], {}};
       if (!maps[static_cast<int64_t>(b)].isfinite().all().item<bool>()) out.made[b].failure = failed[b];
     }
     return out;
@@ -110,12 +117,15 @@ class Learned : public Method {
     // Features are a forward pass, a prior is a forward and a backward pass; the same forward pass where they
     // can share it.
     const bool prior = explainer_->decoder()->options.prior != "none", shared = explainer_->shares_forward();
-    return {each + (sees_target_ ? 1 : 0) + (prior && !shared ? 1 : 0), each + (prior ? 1 : 0)};
+    const int looks = !options_.guard ? 0 : steps > 0 ? 2 : timed() ? 1 : 0;
+    return {each + looks * guard_forwards(options_) + (sees_target_ ? 1 : 0) + (prior && !shared ? 1 : 0),
+            each + (prior ? 1 : 0)};
   }
 
   Classifier* target_ = nullptr;
   Explainer* explainer_ = nullptr;
   int steps_ = 0, perturbation_steps_ = 0, grids_ = 0;
+  std::string guard_ = "card";
   double lr_ = 0, budget_ms_ = 0;
   bool sees_target_ = false;  // its features are the target's own: one forward pass
   RefineOptions options_;

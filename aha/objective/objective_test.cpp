@@ -10,6 +10,7 @@
 
 #include "aha/base/error.h"
 #include "aha/base/parallel.h"
+#include "aha/objective/guard.h"
 #include "aha/objective/refine.h"
 #include "aha/objective/sequence_probabilities.h"
 #include "aha/objective/terms.h"
@@ -184,6 +185,7 @@ TEST(Refine, LeavesTheExplainerAsItWas) {
   const Tensor before = explainer.map(pixels, classes).detach();
   RefineOptions options;
   options.steps = 2;
+  options.guard = false;
   options.objective.grid_low = 4, options.objective.grid_high = 8, options.objective.steps = 4;
   options.objective.reference_choice = "all";
   const auto refined = refined_maps(target, explainer, pixels, classes, options, {});
@@ -222,6 +224,69 @@ TEST(Refine, FindsPlantedEvidenceFromAnUntrainedHead) {
   for (size_t i = 0; i < 3; ++i)
     share += checks::top_share(maps[static_cast<int64_t>(i)], planted.corner[i]) / 3;
   EXPECT_GE(share, 0.9);
+}
+
+TEST(Guard, ScoresAMapByTheImagesWrittenOut) {
+  LinearToy target(10);
+  const Tensor pixels = checks::pixels_of(checks::noise_images(1, 10, 3)), map = torch::rand({1, 10, 10});
+  ObjectiveOptions options;
+  options.references = {"black"};
+  const Tensor order = map.flatten().argsort(0, /*descending=*/true);
+  double expected = 0;
+  for (const int64_t k : {20, 40, 60, 80}) {
+    Tensor keep = torch::zeros({100});
+    keep.index_fill_(0, order.slice(0, 0, k), 1);
+    const auto probability = [&](const Tensor& kept) {
+      return torch::softmax(target.logits(pixels * kept.view({1, 1, 10, 10})), 1)[0][1].item<double>();
+    };
+    expected += (probability(keep) - probability(1 - keep)) / 4;
+  }
+  EXPECT_NEAR(hard_ins_del(target, map, {pixels, torch::tensor({int64_t{1}})}, options), expected, 1e-6);
+}
+
+// Steps of very different sizes: some help, some harm.
+TEST(Guard, KeepsTheBetterOfTheRefinedMapAndTheExplainersOwn) {
+  PlantedToy target(16);
+  Explainer explainer = pixel_explainer(target);
+  const auto planted = checks::planted_images(6, 16, 5);
+  const Tensor pixels = checks::pixels_of(planted.data),
+               classes = torch::tensor(planted.data.labels).to(torch::kInt64);
+  const Tensor own = explainer.map(pixels, classes).detach();
+  RefineOptions options;
+  options.steps = 3;
+  options.snapshots = {0, 1};
+  options.objective.grid_low = 4, options.objective.grid_high = 8, options.objective.steps = 4;
+  options.objective.reference_choice = "all";
+  int kept_own = 0, kept_refined = 0;
+  for (const double lr : {1e-2, 1.0}) {
+    options.lr = lr;
+    options.guard = false;
+    const auto plain = refined_maps(target, explainer, pixels, classes, options, {});
+    options.guard = true;
+    for (const int count : {1, 2, 8}) {  // one after the other, and side by side
+      set_threads(count);
+      const auto guarded = refined_maps(target, explainer, pixels, classes, options, {});
+      EXPECT_EQ(guarded.steps, plain.steps);
+      EXPECT_TRUE(torch::equal(guarded.snapshots[0], own));
+      for (int64_t b = 0; b < 6; ++b) {
+        const ObjectiveImages image{pixels.narrow(0, b, 1), classes.narrow(0, b, 1)};
+        const auto score = [&](const Tensor& maps) {
+          return hard_ins_del(target, maps.narrow(0, b, 1), image, options.objective);
+        };
+        const bool refined_is_better = score(plain.maps) > score(own);
+        EXPECT_TRUE(torch::equal(guarded.maps[b], (refined_is_better ? plain.maps : own)[b])) << b;
+        EXPECT_EQ(guarded.unrefined[b], refined_is_better ? 0 : 1);
+        EXPECT_TRUE(torch::equal(guarded.snapshots[1][b],
+                                 (score(plain.snapshots[1]) > score(own) ? plain.snapshots[1] : own)[b]));
+        (refined_is_better ? kept_refined : kept_own) += 1;
+        const auto alone = refined_maps(target, explainer, image.pixels, image.classes, options, {});
+        EXPECT_TRUE(torch::equal(alone.maps[0], guarded.maps[b]));
+      }
+    }
+  }
+  set_threads(0);
+  EXPECT_GT(kept_own, 0);
+  EXPECT_GT(kept_refined, 0);
 }
 
 // Every question takes 10 ms, so a step does, too: of 100 ms no more than ten steps can be made.

@@ -10,6 +10,7 @@
 #include "aha/base/error.h"
 #include "aha/base/parallel.h"
 #include "aha/base/timer.h"
+#include "aha/objective/guard.h"
 #include "aha/tensor/one_thread_each.h"
 
 namespace aha {
@@ -18,6 +19,12 @@ namespace {
 bool all_finite(const Tensor& values) {
   return torch::isfinite(values).all().item<bool>();
 }
+
+// A map, and whether it is the explainer's own.
+struct KeptByGuard {
+  Tensor map;
+  bool unrefined = false;
+};
 
 // One image with everything that changes while it is refined.
 struct OneImage {
@@ -28,11 +35,14 @@ struct OneImage {
   const Context& context;
   int steps_done = 0;
   double last_loss = std::nan("");
-  std::string failed = {};             // why it ended early
-  std::vector<Tensor> snapshots = {};  // one of options.snapshots each
+  std::string failed = {};                  // why it ended early
+  std::vector<KeptByGuard> snapshots = {};  // one of options.snapshots each
   std::vector<double> snapshot_loss = {};
+  Tensor own = {};       // the explainer's map, where the guard is asked
+  double own_score = 0;  // NaN where the target gives none
+  double guard_ms = 0;   // of a look of the guard
 
-  Tensor refined() {
+  KeptByGuard refined() {
     const Features features = explainer.features(images.pixels, images.classes);
     const auto head = explainer.decoder_copy();
     for (auto& parameter : head->parameters()) parameter.requires_grad_(true);
@@ -43,15 +53,20 @@ struct OneImage {
     const auto take_snapshots = [&] {
       for (size_t i = 0; i < snapshots.size(); ++i)
         if (options.snapshots[i] == steps_done)
-          snapshots[i] = final_map(*head, features), snapshot_loss[i] = last_loss;
+          snapshots[i] = guarded(final_map(*head, features)), snapshot_loss[i] = last_loss;
     };
-    take_snapshots();
     const Timer timer;
+    if (options.guard && options.steps > 0) {
+      own = final_map(*head, features);
+      if (all_finite(own)) own_score = hard_ins_del(target, own, images, options.objective);
+      guard_ms = timer.ms();
+    }
+    take_snapshots();
     double slowest_ms = 0;
     while (steps_done < options.steps) {
       context.cancel->check();
       const double before_ms = timer.ms();
-      if (options.budget_ms > 0 && before_ms + slowest_ms > options.budget_ms) break;
+      if (options.budget_ms > 0 && before_ms + slowest_ms + guard_ms > options.budget_ms) break;
       step(*head, features, optimizer);
       if (!failed.empty()) break;
       ++steps_done;
@@ -61,11 +76,18 @@ struct OneImage {
     const Tensor map = final_map(*head, features);
     if (failed.empty() && !all_finite(map))
       failed = fmt::format("the map is not finite after {} refinement steps", steps_done);
-    if (failed.empty()) return map;
+    if (failed.empty()) return guarded(map);
     const Tensor nothing = torch::full_like(map, std::nan(""));
     for (auto& snapshot : snapshots)
-      if (!snapshot.defined() || !all_finite(snapshot)) snapshot = nothing;
-    return nothing;
+      if (!snapshot.map.defined() || !all_finite(snapshot.map)) snapshot = {nothing};
+    return {nothing};
+  }
+
+  // The better of this map and the explainer's own; of equals, and where there is no score, the latter.
+  KeptByGuard guarded(const Tensor& map) {
+    if (!own.defined() || steps_done == 0 || !all_finite(map)) return {map};
+    if (hard_ins_del(target, map, images, options.objective) > own_score) return {map};
+    return {own, true};
   }
 
   Tensor final_map(DecoderImpl& head, const Features& features) {
@@ -132,6 +154,7 @@ Fields fields(RefineOptions& o) {
       .range(1, 4096)
       .add("grids", o.grids, "region grids per refinement step")
       .range(1, 64)
+      .add("guard", o.guard, "keep the explainer's own map where hard masks show it to be the better one")
       .add("budget-ms", o.budget_ms, "refine as far as this time allows; 0 = all steps")
       .range(0, 1e9);
 }
@@ -151,6 +174,10 @@ RefineOptions refine_options_from_card(const nlohmann::json& training, const nlo
   return options;
 }
 
+int guard_forwards(const RefineOptions& options) {
+  return options.guard ? 2 * kGuardPoints * static_cast<int>(options.objective.references.size()) : 0;
+}
+
 Refined refined_maps(Classifier& target, Explainer& explainer, const Tensor& pixels, const Tensor& classes,
                      const RefineOptions& options, const Context& context) {
   check_shape(pixels, {-1, 3, -1, -1}, "pixels");
@@ -163,10 +190,13 @@ Refined refined_maps(Classifier& target, Explainer& explainer, const Tensor& pix
   const auto images = static_cast<size_t>(B);
   Refined result{{},
                  std::vector<int>(images),
+                 std::vector<char>(images),
                  std::vector<double>(images, std::nan("")),
                  std::vector<std::string>(images),
                  {},
+                 {},
                  {}};
+  result.snapshot_unrefined.assign(options.snapshots.size(), result.unrefined);
   result.snapshot_loss.assign(options.snapshots.size(), result.loss);
   if (options.steps == 0 && pixels.is_cpu() && B > 0) {
     result.maps = unrefined_maps(explainer, pixels, classes);
@@ -181,15 +211,18 @@ Refined refined_maps(Classifier& target, Explainer& explainer, const Tensor& pix
   std::vector<std::vector<Tensor>> snapshots(options.snapshots.size(), std::vector<Tensor>(images));
   const auto one = [&](int64_t b) {
     OneImage image{target, explainer, {pixels.narrow(0, b, 1), classes.narrow(0, b, 1)}, options, context};
-    maps[b] = image.refined().detach();
+    const KeptByGuard kept = image.refined();
+    maps[b] = kept.map.detach();
+    result.unrefined[b] = kept.unrefined;
     result.steps[b] = image.steps_done;
     result.loss[b] = image.last_loss;
     result.failed[b] = image.failed;
     for (size_t i = 0; i < snapshots.size(); ++i) {
-      if (!image.snapshots[i].defined())
+      if (!image.snapshots[i].map.defined())
         throw work_error("refinement: the budget ended before step {}, whose map is wanted",
                          options.snapshots[i]);
-      snapshots[i][b] = image.snapshots[i];
+      snapshots[i][b] = image.snapshots[i].map;
+      result.snapshot_unrefined[i][b] = image.snapshots[i].unrefined;
       result.snapshot_loss[i][b] = image.snapshot_loss[i];
     }
   };
