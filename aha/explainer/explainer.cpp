@@ -33,6 +33,16 @@ Features Explainer::features(const Tensor& pixels, const Tensor& classes) {
           prior == "none" ? Tensor() : prior_map(prior, *target_, pixels, classes)};
 }
 
+std::unique_ptr<Explainer> Explainer::on_target(Classifier& other) const {
+  const EncoderInfo& info = encoder_->info();
+  auto out = std::make_unique<Explainer>(
+      info.architecture == "target" ? std::shared_ptr<Encoder>(encoder_from_target(other, info.levels))
+                                    : encoder_,
+      decoder_->options, &other);
+  out->decoder_ = decoder_;
+  return out;
+}
+
 bool Explainer::shares_forward() const {
   return decoder_->options.prior == "chefer" && encoder_->gives_chefer(*target_);
 }

@@ -34,6 +34,10 @@ class Explainer {
     return decode(features(pixels, classes), classes);
   }
 
+  // The same decoder on another target: where features or prior are the target's own they become this one's.
+  // An encoder of its own stays. The target must outlive what is returned.
+  std::unique_ptr<Explainer> on_target(Classifier& other) const;
+
   // Whether features and prior come from one forward pass of the target.
   bool shares_forward() const;
 

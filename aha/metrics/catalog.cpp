@@ -65,6 +65,13 @@ std::vector<MetricRecord> single_metrics() {
       saco_metric(),
       idsds_metric(),
       sparseness_metric(),
+      infidelity_metric(),
+      sensitivity_max_metric(),
+      class_sensitivity_metric(),
+      random_class_leakage_metric(),
+      parameter_randomization_metric(),
+      randomization_unchanged_metric(),
+      model_gap_metric(),
   };
 }
 

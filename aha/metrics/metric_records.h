@@ -16,6 +16,13 @@ MetricRecord idsds_metric();
 MetricRecord sparseness_metric();
 std::vector<MetricRecord> segmentation_metrics();
 std::vector<MetricRecord> localization_metrics();
+MetricRecord infidelity_metric();
+MetricRecord sensitivity_max_metric();
+MetricRecord class_sensitivity_metric();
+MetricRecord random_class_leakage_metric();
+MetricRecord parameter_randomization_metric();
+MetricRecord randomization_unchanged_metric();
+MetricRecord model_gap_metric();
 
 // A map scaled to 0..1 by its own least and greatest value; a constant one becomes 0. (H, W), contiguous
 // float32.
