@@ -10,6 +10,7 @@
 #include "aha/base/parallel.h"
 #include "aha/base/timer.h"
 #include "aha/data/prefetch.h"
+#include "aha/evaluate/audit_remarks.h"
 #include "aha/evaluate/image_batch.h"
 #include "aha/evaluate/map_maker.h"
 #include "aha/evaluate/map_rows.h"
@@ -202,6 +203,12 @@ struct Evaluator {
     std::unique_ptr<Tensor> maps;
     Metric::Pending finish;
   };
+  struct OtherMethod {
+    LoadedExplainer explainer;
+    std::unique_ptr<Method> method;
+  };
+  std::map<std::pair<Classifier*, size_t>, OtherMethod> other_methods = {};
+  Method& method_on(Classifier& other, size_t m);
   void ask_values(const ImageBatch& batch, size_t m, const std::string& explained, const Attribution& made,
                   const MeasuredMetrics& group, std::vector<PendingValues>& out);
   void add_rows(const ImageBatch& batch, size_t m, const std::string& explained, const Attribution& made);
@@ -396,6 +403,16 @@ void Evaluator::add_rows(const ImageBatch& batch, size_t m, const std::string& e
   }
 }
 
+// The same method for another target; a learned one looks at that target's activations then.
+Method& Evaluator::method_on(Classifier& other, size_t m) {
+  OtherMethod& made = other_methods[{&other, m}];
+  if (!made.method) {
+    if (by.explainer) made.explainer = {by.explainer->explainer->on_target(other), by.explainer->card};
+    made.method = make_method(specs[m], {other, by.explainer ? &made.explainer : nullptr});
+  }
+  return *made.method;
+}
+
 // What this group of metrics has not measured yet.
 void Evaluator::ask_values(const ImageBatch& batch, size_t m, const std::string& explained,
                            const Attribution& made, const MeasuredMetrics& group,
@@ -413,9 +430,8 @@ void Evaluator::ask_values(const ImageBatch& batch, size_t m, const std::string&
   one.maps = std::make_unique<Tensor>(chosen_attribution(made, todo).maps);
   const auto explain = [this, m](Classifier* other, const Tensor& pixels, const Tensor& classes,
                                  const std::vector<uint64_t>& streams) {
-    if (!other) return methods[m]->attribute(pixels, classes, streams, context).maps.cpu();
-    const auto method = make_method(specs[m], {*other, by.explainer});
-    return method->attribute(pixels, classes, streams, context).maps.cpu();
+    Method& method = other ? method_on(*other, m) : *methods[m];
+    return method.attribute(pixels, classes, streams, context).maps.cpu();
   };
   try {
     one.finish =
@@ -577,6 +593,7 @@ std::optional<Evaluation> evaluate_together(const MethodContext& explained_by, c
 
   Evaluation result;
   result.summary = summarize(evaluator.table, wanted);
+  for (auto& remark : audit_remarks(result.summary)) result.summary.warnings.push_back(std::move(remark));
   result.settings = settings;
   add_to_settings(result.settings, explained_by, data, options, protocol);
   result.shown = std::move(evaluator.shown);
