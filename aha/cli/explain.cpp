@@ -1,5 +1,7 @@
 #include "aha/app/explain.h"
 
+#include <cmath>
+
 #include "aha/cli/command.h"
 #include "aha/cli/target_options.h"
 #include "aha/data/dataset.h"
@@ -23,10 +25,11 @@ Fields fields(ExplainFlags& f) {
 
 // "refined 5 steps to loss 0.4102, 301 F + 300 B": the steps done, and the passes of the target.
 std::string effort_text(const Attribution::Made& made) {
-  const std::string steps = made.steps > 0 ? fmt::format("refined {} step{} to loss {:.4f}, ", made.steps,
-                                                         made.steps == 1 ? "" : "s", made.loss)
-                                           : "";
-  return steps + text_from_passes(made.passes);
+  const std::string passes = text_from_passes(made.passes);
+  if (made.steps == 0) return passes;
+  const std::string steps = fmt::format("refined {} step{}", made.steps, made.steps == 1 ? "" : "s");
+  if (std::isnan(made.loss)) return fmt::format("{}, but the map before is better: kept, {}", steps, passes);
+  return fmt::format("{} to loss {:.4f}, {}", steps, made.loss, passes);
 }
 
 void print(const Explanation& e) {

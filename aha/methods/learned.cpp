@@ -104,8 +104,8 @@ class Learned : public Method {
                              const std::vector<std::string>& failed) const {
     Attribution out(maps, Passes{});
     for (size_t b = 0; b < out.made.size(); ++b) {
-      out.made[b] = {
-          passes(steps[b]), unrefined[b] ? 0 : steps[b], unrefined[b] ? std::nan("") : loss[b], {}};
+      // The loss is that of the map: none where the guard kept the other one.
+      out.made[b] = {passes(steps[b]), steps[b], unrefined[b] ? std::nan("") : loss[b], {}};
       if (!maps[static_cast<int64_t>(b)].isfinite().all().item<bool>()) out.made[b].failure = failed[b];
     }
     return out;

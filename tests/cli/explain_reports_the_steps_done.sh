@@ -4,16 +4,24 @@ expect 0 train --target "$FIXTURES/tiny" --data cifar10:sample --limit 8 --holdo
   --top-channels 8 --head-channels 8 --search-images 0 --max-steps 1 --refinement-perturbation-steps 3 --out explainer
 explain="explain --target $FIXTURES/tiny --explainer explainer --no-score"
 
-# T in the method's own options is a refinement like any other: 3 steps of 3 references, 2 directions and 3 perturbed images, after one forward pass.
+# T in the method's own options is a refinement like any other: 3 steps of 3 references, 2 directions and 3 perturbed images, after one forward pass. The guard looks at two maps,
+# each with 3 references, 2 directions and 4 perturbed images.
 expect 0 $explain --method aha:T=3 --json --out spec "$FIXTURES/good/a.png"
+for key in '"refine": 3' '"forwards": 103' '"backwards": 54'; do says "$key"; done
+expect 0 $explain --method aha:T=3:guard=off --json --out paper "$FIXTURES/good/a.png"
 for key in '"refine": 3' '"forwards": 55' '"backwards": 54'; do says "$key"; done
 grep -q '"loss": 0\.[0-9]' out || fail "expected the loss of the last step"
 expect 0 $explain --refine 3 --json --out flag "$FIXTURES/good/a.png"
 says '"refine": 3'
 cmp spec/a.map.npy flag/a.map.npy || fail "expected the same map from aha:T=3 and --refine 3"
-expect 0 $explain --method aha:T=3 "$FIXTURES/good/a.png"
+expect 0 $explain --method aha:T=3:guard=off "$FIXTURES/good/a.png"
 says "refined 3 steps to loss"
 says "55 F + 54 B"
+# Steps that are far too long are noticed, and the map before is kept.
+expect 0 $explain --method aha:T=3:lr=10 --out kept "$FIXTURES/good/a.png"
+says "refined 3 steps, but the map before is better: kept, 103 F + 54 B"
+expect 0 $explain --out plain "$FIXTURES/good/a.png"
+cmp kept/a.map.npy plain/a.map.npy || fail "expected the explainer's own map"
 expect 0 $explain --json "$FIXTURES/good/a.png"
 for key in '"refine": 0' '"loss": null' '"forwards": 1' '"backwards": 0'; do says "$key"; done
 

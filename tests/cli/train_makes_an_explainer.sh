@@ -22,23 +22,23 @@ cmp parts/model.safetensors uninterrupted/model.safetensors || fail "expected th
 
 expect 0 explain --target "$FIXTURES/tiny" --explainer whole --json --out maps "$FIXTURES/good/a.png"
 says '"method": "aha'
-expect 0 explain --target "$FIXTURES/tiny" --explainer whole --refine 2 --json --out refined "$FIXTURES/good/a.png"
+expect 0 explain --target "$FIXTURES/tiny" --explainer whole --method aha:T=2:guard=off --json --out refined "$FIXTURES/good/a.png"
 says '"refine": 2'
 cmp -s maps/a.map.npy refined/a.map.npy && fail "expected refinement to change the map"
-expect 0 explain --target "$FIXTURES/tiny" --explainer whole --refine 2 --json --out again --threads 1 "$FIXTURES/good/b.jpg" "$FIXTURES/good/a.png"
+expect 0 explain --target "$FIXTURES/tiny" --explainer whole --method aha:T=2:guard=off --json --out again --threads 1 "$FIXTURES/good/b.jpg" "$FIXTURES/good/a.png"
 cmp refined/a.map.npy again/a.map.npy || fail "expected the same refined map beside another image and with one thread"
 expect 0 explain --target "$FIXTURES/tiny" --explainer whole --refine 1000 --budget 50ms --no-score "$FIXTURES/good/a.png"
 refuses "already" train $common --max-steps 4 --out whole
 expect 0 train $common --max-steps 4 --out whole --resume
 
-# The card says how refinement is done: 2 steps of 3 references, 2 directions and 3 perturbed images, after one forward for the features.
+# The card says how refinement is done: 2 steps of 3 references, 2 directions and 3 perturbed images, after one forward for the features; 48 forwards are the guard's.
 expect 0 train $common --max-steps 2 --refinement-perturbation-steps 3 --out three
 expect 0 eval --target "$FIXTURES/tiny" --explainer three --data cifar10:sample --limit 2 --methods aha:T=2 --timing-runs 0 --out evaluated
-says '37 F + 36 B'
+says '85 F + 36 B'
 sed -i 's/"S": 3/"S": 4/' three/model.json
 # With another explainer, and other settings make another one, its rows are made again; those of other methods stay.
 expect 0 eval --target "$FIXTURES/tiny" --explainer three --data cifar10:sample --limit 2 --methods aha:T=2,gradient --timing-runs 0 --out evaluated
-says '49 F + 48 B'
+says '97 F + 48 B'
 grep -q "2 rows are made again" err || fail "expected a word on the rows of the other explainer"
 expect 0 eval --target "$FIXTURES/tiny" --explainer whole --data cifar10:sample --limit 2 --methods aha,gradient --timing-runs 0 --out evaluated
 [ "$(grep -c '"method":"gradient"' evaluated/rows.jsonl)" = 2 ] || fail "expected the rows of gradient to be made once"
@@ -55,7 +55,7 @@ expect 0 train $common --max-steps 1 --lr 1e-12 --prior chefer --out prior
 expect 0 explain --target "$FIXTURES/tiny" --explainer prior --out prior_maps "$FIXTURES/good/a.png" "$FIXTURES/good/b.jpg"
 expect 0 explain --target "$FIXTURES/tiny" --explainer prior --out prior_alone --threads 1 "$FIXTURES/good/b.jpg"
 cmp prior_maps/b.map.npy prior_alone/b.map.npy || fail "expected the same map beside another image and with one thread"
-expect 0 explain --target "$FIXTURES/tiny" --explainer prior --refine 2 --out prior_refined "$FIXTURES/good/b.jpg"
+expect 0 explain --target "$FIXTURES/tiny" --explainer prior --method aha:T=2:guard=off --out prior_refined "$FIXTURES/good/b.jpg"
 cmp -s prior_refined/b.map.npy prior_alone/b.map.npy && fail "expected refinement to change the map"
 expect 0 train $common --max-steps 1 --from whole --prior chefer --out prior_later
 expect 0 eval --target "$FIXTURES/tiny" --explainer prior_later --data cifar10:sample --limit 2 --methods aha --timing-runs 0 --out prior_evaluated
