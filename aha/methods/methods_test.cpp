@@ -246,15 +246,17 @@ TEST(Learned, ALongerRefinementSharesTheWorkOfShorterOnesWithTheSameOptions) {
   ConvNextClassifier target(checks::tiny_convnext(), checks::plain_info("convnext", 16));
   LoadedExplainer loaded = tiny_explainer(target);
   const auto made = [&](const std::string& spec) { return make_method(spec, {target, &loaded}); };
-  const auto none = made("aha:S=2"), one = made("aha:T=1:S=2"), two = made("aha:T=2:S=2"),
-             blurred = made("aha:T=1:blur=1:S=2");
+  const auto none = made("aha:S=2"), one = made("aha:T=1:S=2:guard=off"), two = made("aha:T=2:S=2:guard=off"),
+             blurred = made("aha:T=1:blur=1:S=2:guard=off"), guarded = made("aha:T=1:S=2:lr=3"),
+             longer = made("aha:T=2:S=2:lr=3");
   EXPECT_TRUE(two->shares_work_with(*one));
   EXPECT_TRUE(two->shares_work_with(*none));
   EXPECT_FALSE(one->shares_work_with(*two));
   EXPECT_FALSE(two->shares_work_with(*blurred));
   EXPECT_TRUE(blurred->shares_work_with(*none)) << "its plain one does";
-  EXPECT_FALSE(two->shares_work_with(*made("aha:T=1:S=3")));
-  EXPECT_FALSE(two->shares_work_with(*made("aha:T=1:S=2:lr=0.5")));
+  EXPECT_FALSE(two->shares_work_with(*made("aha:T=1:S=3:guard=off")));
+  EXPECT_FALSE(two->shares_work_with(*made("aha:T=1:S=2:lr=0.5:guard=off")));
+  EXPECT_FALSE(two->shares_work_with(*made("aha:T=1:S=2"))) << "which has a guard";
   EXPECT_FALSE(made("aha:T=2:S=2:budget=5")->shares_work_with(*one)) << "the time may end before";
   const Asked asked = three_images(16);
   const auto expect_shared = [&](Method& leader, const std::vector<Method*>& others) {
@@ -263,8 +265,9 @@ TEST(Learned, ALongerRefinementSharesTheWorkOfShorterOnesWithTheSameOptions) {
     EXPECT_TRUE(torch::equal(all[0].maps, maps_of(leader, asked)));
     for (size_t i = 0; i < others.size(); ++i)
       EXPECT_TRUE(torch::equal(all[i + 1].maps, maps_of(*others[i], asked))) << i;
-    EXPECT_FALSE(torch::equal(all[0].maps, all[1].maps));
+    EXPECT_FALSE(torch::equal(all[0].maps, maps_of(*none, asked)));
   };
+  expect_shared(*longer, {guarded.get(), none.get()});
   expect_shared(*two, {one.get(), none.get()});
   expect_shared(*blurred, {none.get(), one.get()});
 }
@@ -286,7 +289,7 @@ TEST(Learned, SaysTheStepsDoneTheLossAndThePassesOfEachMap) {
   EXPECT_EQ(made("target", "aha")[2].steps, 0);
   EXPECT_TRUE(std::isnan(made("target", "aha")[2].loss));
   // T steps, 2 directions, S perturbed images, 3 references.
-  const auto refined = made("target", "aha:T=2:S=5:grids=1");
+  const auto refined = made("target", "aha:T=2:S=5:grids=1:guard=off");
   ASSERT_EQ(refined.size(), 3u);
   for (const auto& one : refined) {
     EXPECT_EQ(one.steps, 2);
@@ -295,9 +298,21 @@ TEST(Learned, SaysTheStepsDoneTheLossAndThePassesOfEachMap) {
     EXPECT_TRUE(std::isfinite(one.loss));
   }
   EXPECT_NE(refined[0].loss, refined[1].loss);
+  // The guard looks at two maps: 2 directions, 4 perturbed images, 3 references each. Questions are those
+  // that the target really gets.
+  target.evaluations = 0;
+  const auto guarded = made("target", "aha:T=2:S=5:grids=1");
+  double forwards = 0;
+  for (const auto& one : guarded) {
+    EXPECT_EQ(one.passes.forwards, 2 * 2 * 5 * 3 + 2 * 2 * 4 * 3 + 1);
+    EXPECT_EQ(one.passes.backwards, 2 * 2 * 5 * 3);
+    EXPECT_EQ(one.steps, 2);
+    forwards += one.passes.forwards;
+  }
+  EXPECT_EQ(target.evaluations, forwards);
   // A snapshot on the way says what the shorter refinement says by itself.
-  const auto longer = make_method("aha:T=2:S=5:grids=1", {target, &loaded}),
-             shorter = make_method("aha:T=1:S=5:grids=1", {target, &loaded});
+  const auto longer = make_method("aha:T=2:S=5:grids=1:guard=off", {target, &loaded}),
+             shorter = make_method("aha:T=1:S=5:grids=1:guard=off", {target, &loaded});
   Method* const others[] = {shorter.get()};
   const auto shared = longer->attribute_shared(others, asked.pixels, asked.classes, asked.streams, Context());
   const auto alone = shorter->attribute(asked.pixels, asked.classes, asked.streams, Context());

@@ -13,7 +13,6 @@
 #include <cmath>
 #include <set>
 
-#include "aha/base/log.h"
 #include "aha/metrics/map_similarity.h"
 #include "aha/metrics/metric_records.h"
 #include "aha/metrics/noisy_images.h"
@@ -57,14 +56,8 @@ class ParameterRandomization : public Metric {
     }
     for (int64_t b = 0; b < B; ++b) {
       if (!out[b].missing.empty()) continue;
-      const bool unchanged = torch::equal(last[b], original[b]);
       out[b].values["parameter-randomization"] = sums[b] / static_cast<double>(targets_.size());
-      out[b].values["randomization-unchanged"] = unchanged ? 1 : 0;
-      if (unchanged && !std::exchange(said_, true))
-        spdlog::warn(
-            "parameter-randomization: there are maps that do not depend on the target's weights at all (1.0 "
-            "by "
-            "construction: the test is void for them); ask for randomization-unchanged to see which");
+      out[b].values["randomization-unchanged"] = torch::equal(last[b], original[b]) ? 1 : 0;
     }
     return [out] { return out; };
   }
@@ -100,7 +93,6 @@ class ParameterRandomization : public Metric {
 
   int stages_ = 6, samples_ = 1;
   double noise_ = 0.1;
-  bool said_ = false;
   std::vector<std::unique_ptr<Classifier>> targets_;
 };
 

@@ -251,8 +251,9 @@ TEST(Guard, KeepsTheBetterOfTheRefinedMapAndTheExplainersOwn) {
   const auto planted = checks::planted_images(6, 16, 5);
   const Tensor pixels = checks::pixels_of(planted.data),
                classes = torch::tensor(planted.data.labels).to(torch::kInt64);
-  const Tensor own = explainer.map(pixels, classes).detach();
   RefineOptions options;
+  options.steps = 0;
+  const Tensor own = refined_maps(target, explainer, pixels, classes, options, {}).maps;
   options.steps = 3;
   options.snapshots = {0, 1};
   options.objective.grid_low = 4, options.objective.grid_high = 8, options.objective.steps = 4;

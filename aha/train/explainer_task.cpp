@@ -96,6 +96,8 @@ Fields fields(ExplainerTrainOptions& o) {
       .add("refinement-lr", o.refinement_lr,
            "learning rate of refinement for the card where none is searched; the paper has 1e-4")
       .range(0, 10)
+      .add("refinement-guard", o.refinement_guard,
+           "refinement keeps the explainer's own map where it is the better one")
       .add("refinement-perturbation-steps", o.refinement_steps,
            "S of refinement, for the card; 0 = training's")
       .range(0, 4096);

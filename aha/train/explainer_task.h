@@ -35,9 +35,10 @@ struct ExplainerTrainOptions {
                          // anew each time
   int64_t search_images =
       16;  // held-out images that choose the learning rate of refinement at the end; 0 = refinement_lr
-  double refinement_lr = 1e-4;  // of refinement, for the card, where none is searched; the paper's
-  int refinement_steps = 0;     // S of refinement, for the card; 0 = training's. Refinement takes every
-                                // reference in each step, so it needs fewer ks of each
+  double refinement_lr = 1e-4;   // of refinement, for the card, where none is searched; the paper's
+  bool refinement_guard = true;  // of refinement, for the card; the paper has none
+  int refinement_steps = 0;      // S of refinement, for the card; 0 = training's. Refinement takes every
+                                 // reference in each step, so it needs fewer ks of each
   TrainOptions train;
 
   ExplainerTrainOptions();  // AdamW, weight decay 1e-3, one cycle up to 1e-3, no moving average

@@ -48,6 +48,7 @@ nlohmann::json card_training(ExplainerTrainOptions options) {
 // The card's settings of refinement.
 nlohmann::json card_refinement(const ExplainerTrainOptions& options, double lr) {
   nlohmann::json refinement = {{"lr", lr}};
+  if (!options.refinement_guard) refinement["guard"] = false;
   if (options.refinement_steps > 0) refinement["S"] = options.refinement_steps;
   return refinement;
 }

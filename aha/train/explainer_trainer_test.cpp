@@ -241,6 +241,7 @@ TEST(Recipes, ThePapersGivesACardWithThePapersConstants) {
   EXPECT_EQ(card.temperature, 1);
   const RefineOptions refine = refine_options_from_card(card.training, card.refinement, card.temperature);
   EXPECT_EQ(refine.lr, 1e-4);
+  EXPECT_FALSE(refine.guard);
   EXPECT_EQ(refine.objective.steps, 16);
   EXPECT_EQ(refine.objective.tau, 1);
   EXPECT_EQ(final_noise(refine.objective), 0);
