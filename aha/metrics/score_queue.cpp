@@ -85,7 +85,9 @@ void ScoreQueue::run() {
       on_cpu(target_.logits(batch_.narrow(0, 0, count).to(torch_device(context_))));  // (count, C)
   const auto answers = std::exchange(answers_, {});
   writes_.clear();
-  for (int64_t i = 0; i < count; ++i) answers[i](values_of(logits[i]));
+  const auto classes = static_cast<size_t>(logits.size(1));
+  for (int64_t i = 0; i < count; ++i)
+    answers[i]({logits.data_ptr<double>() + static_cast<size_t>(i) * classes, classes});
 }
 
 Tensor logits_of(Classifier& target, const Tensor& pixels, const Context& context) {

@@ -18,7 +18,7 @@ try:
     from PIL import Image
     from scipy.ndimage import gaussian_filter
     from scipy.sparse import coo_matrix
-    from scipy.sparse.linalg import spsolve
+    from scipy.sparse.linalg import splu
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
@@ -49,7 +49,8 @@ def imputed(image, missing):
     count = np.arange(unknown.size)
     matrix = coo_matrix((np.concatenate([diagonal, *values]), (np.concatenate([count, *rows]), np.concatenate([count, *columns]))))
     out = flat.copy()
-    out[:, unknown] = spsolve(matrix.tocsc(), right).reshape(unknown.size, -1).T
+    factors = splu(matrix.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0, options={"SymmetricMode": True})
+    out[:, unknown] = factors.solve(right).T
     return out.reshape(image.shape)
 
 
