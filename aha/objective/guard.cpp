@@ -2,21 +2,24 @@
 
 #include "aha/tensor/torch.h"
 
-#include "aha/objective/sequence_probabilities.h"
 #include "aha/ranking/hard_order.h"
 
 namespace aha {
 namespace {
 
-// (1, S, N): 1 for the pixels before the k-th of the order
-Tensor hard_top_masks(const Tensor& map) {
+// (1, 2 S, N): 1 for the pixels that stay. First all but the most important shares, then, with the same
+// counts removed from the other end, all but the least important ones.
+Tensor kept_pixels(const Tensor& map) {
   const Tensor order = hard_order(map.cpu()).order;  // (1, N)
-  const int64_t pixels = order.size(1);
-  std::vector<Tensor> masks;
-  for (int i = 1; i <= kGuardPoints; ++i)
-    masks.push_back(
-        torch::zeros({1, pixels}).scatter_(1, order.narrow(1, 0, pixels * i / (kGuardPoints + 1)), 1.0));
-  return torch::stack(masks, 1).to(map.device());
+  const int64_t N = order.size(1);
+  std::vector<Tensor> keep;
+  for (const bool most_important : {true, false})
+    for (int i = 1; i <= kGuardPoints; ++i) {
+      const int64_t removed = N * i / (kGuardPoints + 1);
+      keep.push_back(
+          torch::ones({1, N}).scatter_(1, order.narrow(1, most_important ? 0 : N - removed, removed), 0.0));
+    }
+  return torch::stack(keep, 1).to(map.device());
 }
 
 }  // namespace
@@ -30,12 +33,12 @@ double hard_ins_del(Classifier& target, const Tensor& map, const ObjectiveImages
   std::vector<Tensor> references;
   for (const auto& kind : options.references)
     references.push_back(reference_images(images.pixels, std::vector<std::string>{kind}, reference));
-  const SequenceImages sequence{images.pixels.repeat({rounds, 1, 1, 1}), torch::cat(references),
-                                torch::arange(H * W, torch::kInt32).view({H, W}),
-                                images.classes.repeat({rounds})};
-  const auto probs = sequence_probabilities(target, sequence, hard_top_masks(map).repeat({rounds, 1, 1}));
-  return (probs.insertion.to(torch::kFloat64).mean() - probs.deletion.to(torch::kFloat64).mean())
-      .item<double>();
+  const PerturbedImages questions{images.pixels.repeat({rounds, 1, 1, 1}), torch::cat(references),
+                                  torch::arange(H * W, torch::kInt32).view({H, W}),
+                                  kept_pixels(map).repeat({rounds, 1, 1}), images.classes.repeat({rounds})};
+  const Tensor probs =
+      target.perturbed_scores(questions, false).scores.to(torch::kCPU, torch::kFloat64);  // (R, 2 S)
+  return (probs.slice(1, kGuardPoints) - probs.slice(1, 0, kGuardPoints)).mean().item<double>();
 }
 
 }  // namespace aha

@@ -2,9 +2,9 @@
 //
 //   mean over references and k of f(I_ins^(k))_t - f(I_del^(k))_t
 //
-// The k most important pixels are removed or inserted outright, at a few evenly spaced k. Refinement follows
-// the soft masks of random regions; this is much closer to what a map is used and measured for. Cost: 2
-// kGuardPoints forward passes for each reference.
+// The most important pixels are removed or inserted outright, at a few evenly spaced k: the images of a sweep
+// (metrics/sweep.h), but fewer. Refinement follows the soft masks of random regions; this is closer to what a
+// map is used and measured for. Cost: 2 kGuardPoints forward passes for each reference.
 //
 // docs/decisions/refinement.md has what was measured, other guards among it.
 #pragma once

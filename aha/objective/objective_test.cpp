@@ -227,20 +227,19 @@ TEST(Refine, FindsPlantedEvidenceFromAnUntrainedHead) {
 }
 
 TEST(Guard, ScoresAMapByTheImagesWrittenOut) {
-  LinearToy target(10);
-  const Tensor pixels = checks::pixels_of(checks::noise_images(1, 10, 3)), map = torch::rand({1, 10, 10});
+  LinearToy target(8);
+  const Tensor pixels = checks::pixels_of(checks::noise_images(1, 8, 3)), map = torch::rand({1, 8, 8});
   ObjectiveOptions options;
   options.references = {"black"};
   const Tensor order = map.flatten().argsort(0, /*descending=*/true);
+  const auto probability = [&](const Tensor& kept) {
+    Tensor keep = torch::zeros({64});
+    keep.index_fill_(0, kept, 1);
+    return torch::softmax(target.logits(pixels * keep.view({1, 1, 8, 8})), 1)[0][1].item<double>();
+  };
   double expected = 0;
-  for (const int64_t k : {20, 40, 60, 80}) {
-    Tensor keep = torch::zeros({100});
-    keep.index_fill_(0, order.slice(0, 0, k), 1);
-    const auto probability = [&](const Tensor& kept) {
-      return torch::softmax(target.logits(pixels * kept.view({1, 1, 10, 10})), 1)[0][1].item<double>();
-    };
-    expected += (probability(keep) - probability(1 - keep)) / 4;
-  }
+  for (const int64_t removed : {12, 25, 38, 51})  // fifths of 64, rounded down
+    expected += (probability(order.slice(0, 0, 64 - removed)) - probability(order.slice(0, removed))) / 4;
   EXPECT_NEAR(hard_ins_del(target, map, {pixels, torch::tensor({int64_t{1}})}, options), expected, 1e-6);
 }
 
