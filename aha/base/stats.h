@@ -36,8 +36,8 @@ Interval bca_interval(std::span<const double> values, std::vector<double> resamp
 
 // Two-sided p values of "the mean is zero" by flipping signs, all 2^n of them up to 13 images, else 10,000
 // random ones. So many cannot show a p below 1e-4, which a table of a thousand comparisons needs: the
-// smaller of the estimate and of Hoeffding's bound 2 exp(-(sum x)^2 / 2 sum x^2), above which the exact p
-// never is, counts.
+// smaller of the estimate and of a bound by the normal distribution, above which the exact p never is,
+// counts: 2 * 3.178 (1 - Phi(|sum x| / sqrt(sum x^2))) (Bentkus and Dzindzalieta 2015).
 std::vector<double> sign_flip_p(const Columns& columns, uint64_t seed = 0, int flips = 10000);
 
 // Holm's correction for as many comparisons as there are p values, in their order.
@@ -49,8 +49,10 @@ struct PairedDifference {
   double win_rate = 0;  // share of images with a > b; ties count half
 };
 PairedDifference paired_difference(std::span<const double> a, std::span<const double> b, uint64_t seed = 0);
-// Of each a with the b of the same place.
+// Of each a with the b of the same place. Who has their resampled_means() already gives them.
 std::vector<PairedDifference> paired_differences(const Columns& a, const Columns& b, uint64_t seed = 0);
+std::vector<PairedDifference> paired_differences(const Columns& a, const Columns& b, const Columns& drawn_a,
+                                                 const Columns& drawn_b, uint64_t seed = 0);
 
 // The smallest difference that a two-sided test of level 5 % finds with this power among n pairs whose
 // differences have this standard deviation: (z(97.5 %) + z(power)) deviation / sqrt(n).

@@ -23,10 +23,10 @@ constexpr const char* kStyle = R"(
 @media (prefers-color-scheme:dark){:root{--ink:#ddd;--soft:#999;--paper:#1b1b1b;--line:#444;--note:#3a3420;--box:#262626;--best:#274160}}
 *{box-sizing:border-box} body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);margin:0 auto;padding:1rem;max-width:1600px}
 h1{font-size:1.4rem;overflow-wrap:anywhere} h2{font-size:1.15rem;margin-top:2rem} p,li,summary{max-width:60rem} summary{cursor:pointer;margin:.4rem 0}
-.wide{overflow-x:auto} table{border-collapse:collapse;margin:.6rem 0;font-size:.86rem} th,td{padding:.25rem .5rem;border-bottom:1px solid var(--line);text-align:right;vertical-align:top}
+.wide{overflow-x:auto} table{border-collapse:collapse;margin:.6rem 0;font-size:.82rem} th,td{padding:.25rem .35rem;border-bottom:1px solid var(--line);text-align:right;vertical-align:top}
 th{white-space:nowrap} .sortable th{cursor:pointer} th[data-dir="1"]::after{content:" ▾"} th[data-dir="0"]::after{content:" ▴"}
-td small,.soft{color:var(--soft)} td small{display:block;white-space:nowrap;font-size:.75rem}
-th:first-child,td:first-child{text-align:left;position:sticky;left:0;background:var(--paper);overflow-wrap:anywhere;min-width:7rem;max-width:14rem;white-space:normal}
+td small,.soft{color:var(--soft)} td small{display:block;white-space:nowrap;font-size:.7rem;font-weight:normal} td.line{white-space:nowrap}
+th:first-child,td:first-child{text-align:left;position:sticky;left:0;background:var(--paper);overflow-wrap:anywhere;min-width:6rem;max-width:13rem;white-space:normal}
 .group td{color:var(--soft);font-style:italic;border-bottom:2px solid var(--line);padding-top:.7rem}
 .place1{background:var(--best);font-weight:bold} .place2{background:color-mix(in srgb,var(--best) 60%,transparent)} .place3{background:color-mix(in srgb,var(--best) 30%,transparent)}
 .columns label{display:inline-block;margin-right:.8rem;font-size:.85rem;white-space:nowrap} .swatch{display:inline-block;width:.8em;height:.8em;margin-right:.4em}
@@ -124,7 +124,8 @@ std::string wide_table(const std::string& rows) {
 }
 
 std::string sortable_cell(double value, const std::string& text) {
-  return fmt::format("<td data-v=\"{}\">{}</td>", std::isnan(value) ? "" : fmt::format("{:g}", value), text);
+  return fmt::format("<td class=\"line\" data-v=\"{}\">{}</td>",
+                     std::isnan(value) ? "" : fmt::format("{:g}", value), text);
 }
 
 std::string metric_cell(const Summary& s, const MethodSummary& row, const MetricRecord& metric) {
@@ -134,10 +135,12 @@ std::string metric_cell(const Summary& s, const MethodSummary& row, const Metric
   for (const auto& [reference, value] : m.per_reference)
     per_reference += fmt::format("{} {:.4f}  ", reference, value);
   const int place = place_among(s, row, metric);
-  return fmt::format("<td data-v=\"{:.8g}\"{} title=\"{}\">{:.4f}{}<small>{:.4f}–{:.4f}</small>{}</td>",
-                     m.value.mean, place >= 1 && place <= 3 ? fmt::format(" class=\"place{}\"", place) : "",
-                     per_reference, m.value.mean, m.optimized ? "†" : "", m.value.low, m.value.high,
-                     std::isnan(m.place) ? "" : fmt::format("<small>{:.0f} %</small>", m.place));
+  const int digits = std::abs(m.value.mean) < 10 ? 4 : 2;
+  return fmt::format(
+      "<td data-v=\"{0:.8g}\"{1} title=\"{2}\">{0:.{3}f}{4}<small>{5:.{3}f}–{6:.{3}f}</small>{7}</td>",
+      m.value.mean, place >= 1 && place <= 3 ? fmt::format(" class=\"place{}\"", place) : "", per_reference,
+      digits, m.optimized ? "†" : "", m.value.low, m.value.high,
+      std::isnan(m.place) ? "" : fmt::format("<small>{:.0f} %</small>", m.place));
 }
 
 std::string metric_table(const Evaluation& e, const std::string& explained) {
@@ -152,8 +155,11 @@ std::string metric_table(const Evaluation& e, const std::string& explained) {
         head(metric.name + " " + up_or_down(metric), metric.higher_is_better ? "down" : "up", metric.summary);
   out += head("rank", "up", "mean rank over the metrics") + head("time", "up", "a map, one image a batch") +
          head("target passes", "up", "forward and backward passes of the target a map") +
-         head("ties", "up", "pixels that share their score with another") +
-         head("dropped", "down", "images without a usable map") + "</tr></thead>\n";
+         head("ties", "up", "pixels that share their score with another");
+  const bool dropped =
+      std::any_of(s.rows.begin(), s.rows.end(), [](const MethodSummary& row) { return row.unusable > 0; });
+  if (dropped) out += head("dropped", "down", "images without a usable map");
+  out += "</tr></thead>\n";
   const auto order = ranked_rows(s, explained);
   const auto groups = grouped_rows(s, explained);
   for (const auto& [group, rows] : groups) {
@@ -174,12 +180,15 @@ std::string metric_table(const Evaluation& e, const std::string& explained) {
           sortable_cell(row->timing.runs > 0 ? row->timing.seconds : std::nan(""), seconds_text(row->timing));
       out += sortable_cell(row->passes.forwards + row->passes.backwards, text_from_passes(row->passes));
       out += sortable_cell(row->tie_rate, fmt::format("{:.1f} %", 100 * row->tie_rate));
-      out += sortable_cell(static_cast<double>(row->unusable), dropped_text(*row)) + "</tr>\n";
+      if (dropped) out += sortable_cell(static_cast<double>(row->unusable), dropped_text(*row));
+      out += "</tr>\n";
     }
     out += "</tbody>\n";
   }
   std::string legend;
   for (const auto& line : legend_of(s)) legend += escaped(line) + ". ";
+  if (const size_t end = legend.find(':'); end != std::string::npos)  // shades stand for the raised digits
+    legend = "Shaded, dark to light" + legend.substr(end);
   return fmt::format(
       "<div class=\"tablebox\"><details><summary>Columns</summary><div class=\"columns\"></div></details>\n"
       "<div class=\"wide\"><table class=\"sortable\">{}</table></div><p class=\"soft\">{} A click on a "

@@ -44,7 +44,8 @@ void find_common(const RowTable& table, const SummaryOptions& o, Summary& s) {
 
 std::string reasons_text(const std::map<std::string, int64_t>& left_out) {
   std::string out;
-  for (const auto& [reason, count] : left_out) out += fmt::format("; {}: {} images", reason, count);
+  for (const auto& [reason, count] : left_out)
+    out += fmt::format("; {}: {} image{}", reason, count, count == 1 ? "" : "s");
   return out;
 }
 
@@ -188,6 +189,7 @@ struct ClassTable {
   std::vector<MethodSummary*> methods;
   std::vector<std::vector<const Row*>> grid = {};              // [method][image]
   std::map<std::string, std::vector<Measured>> measured = {};  // by metric, [method]
+  std::map<std::string, Columns> drawn = {};                   // by metric, [method]: resampled means
 
   const std::vector<Measured>& of(const MetricRecord& metric) {
     const auto at = measured.find(metric.name);
@@ -228,7 +230,7 @@ void add_metric(const MetricRecord& metric, ClassTable& table) {
     }
     numbers.push_back(numbers_of(metric, parts));
   }
-  const auto intervals = bootstrap(numbers, o.seed);
+  const Columns& drawn = table.drawn[metric.name] = resampled_means(numbers, o.seed);
   for (size_t m = 0; m < methods.size(); ++m) {
     MetricSummary& out = methods[m]->metrics[metric.name];
     out.images = static_cast<int64_t>(measured.size());
@@ -237,7 +239,7 @@ void add_metric(const MetricRecord& metric, ClassTable& table) {
     for (const auto& [part, sum] : sums[m])
       if (std::find(o.references.begin(), o.references.end(), part) != o.references.end())
         out.per_reference[part] = sum / n;
-    out.value = intervals[m];
+    out.value = bca_interval(numbers[m], drawn[m]);
     if (metric.of_means && !measured.empty()) {  // the mean of pseudo-values is only nearly the value
       Parts means;
       for (const auto& [part, sum] : sums[m]) means[part] = sum / n;
@@ -269,9 +271,11 @@ const MethodSummary* best_of(const std::vector<MethodSummary*>& rows, const Metr
 }
 
 // Each method against the best other one that is no ceiling, by the metric's own direction.
-void compare(const std::vector<MethodSummary*>& rows, const MetricRecord& metric, uint64_t seed) {
+void compare(const ClassTable& table, const MetricRecord& metric) {
+  const auto& rows = table.methods;
   if (rows.size() < 2 || rows[0]->metrics.at(metric.name).images == 0) return;
-  Columns own, theirs;
+  const Columns& drawn = table.drawn.at(metric.name);
+  Columns own, theirs, drawn_theirs;
   for (MethodSummary* row : rows) {
     const auto other = [&](const MethodSummary& one) { return &one != row; };
     const MethodSummary* rival = best_of(rows, metric, [&](const MethodSummary& one) {
@@ -281,8 +285,9 @@ void compare(const std::vector<MethodSummary*>& rows, const MetricRecord& metric
     row->metrics.at(metric.name).rival = rival->method;
     own.push_back(measured_only(row->metrics.at(metric.name).per_image));
     theirs.push_back(measured_only(rival->metrics.at(metric.name).per_image));
+    drawn_theirs.push_back(drawn[std::find(rows.begin(), rows.end(), rival) - rows.begin()]);
   }
-  const auto differences = paired_differences(own, theirs, seed);
+  const auto differences = paired_differences(own, theirs, drawn, drawn_theirs, table.o.seed);
   for (size_t m = 0; m < rows.size(); ++m) {
     MetricSummary& mine = rows[m]->metrics.at(metric.name);
     mine.difference = differences[m];
@@ -318,50 +323,42 @@ std::vector<MetricRecord> ranking_metrics(const Summary& s, const std::vector<Me
   return out;
 }
 
-// Mean rank of each method, of these and of resampled images; the resamples are the same for all metrics.
-void add_ranks(const std::vector<MetricRecord>& metrics, const std::vector<MethodSummary*>& rows,
-               size_t images, uint64_t seed) {
-  std::vector<MethodSummary*> ranked;
-  for (MethodSummary* row : rows)
-    if (row->group != CostGroup::kCeiling) ranked.push_back(row);
+// Mean rank of each method, of these and of resampled images, over metrics that were all measured on the same
+// number of them: the resamples are then the same.
+void add_ranks(const std::vector<MetricRecord>& all_metrics, const ClassTable& table) {
+  std::vector<size_t> ranked;
+  for (size_t m = 0; m < table.methods.size(); ++m)
+    if (table.methods[m]->group != CostGroup::kCeiling) ranked.push_back(m);
+  std::vector<MetricRecord> metrics;
+  for (const auto& metric : all_metrics)
+    if (table.methods[0]->metrics.at(metric.name).images == std::ssize(table.images))
+      metrics.push_back(metric);
   if (ranked.size() < 2 || metrics.empty()) return;
-  std::vector<size_t> measured;  // images that all metrics were measured on
-  for (size_t i = 0; i < images; ++i)
-    if (std::none_of(metrics.begin(), metrics.end(), [&](const MetricRecord& one) {
-          return std::isnan(ranked[0]->metrics.at(one.name).per_image[i]);
-        }))
-      measured.push_back(i);
-  if (measured.empty()) return;
-  Columns columns;  // metric after metric
-  for (const auto& metric : metrics)
-    for (const MethodSummary* row : ranked) {
-      const auto& values = row->metrics.at(metric.name).per_image;
-      auto& column = columns.emplace_back();
-      for (const size_t i : measured) column.push_back((metric.higher_is_better ? 1 : -1) * values[i]);
-    }
   const size_t M = ranked.size();
-  const auto mean_ranks = [&](const auto& value_of_column) {
+  const auto mean_ranks = [&](const auto& value) {  // value(metric, method)
     std::vector<double> sum(M), values(M);
-    for (size_t k = 0; k < metrics.size(); ++k) {
-      for (size_t m = 0; m < M; ++m) values[m] = value_of_column(k * M + m);
+    for (const auto& metric : metrics) {
+      for (size_t m = 0; m < M; ++m)
+        values[m] = (metric.higher_is_better ? 1 : -1) * value(metric.name, ranked[m]);
       const auto ranks = ranks_from_best(values);
       for (size_t m = 0; m < M; ++m) sum[m] += ranks[m] / static_cast<double>(metrics.size());
     }
     return sum;
   };
-  const auto resampled = resampled_means(columns, seed);
   Columns drawn(M);
   for (int r = 0; r < kResamples; ++r) {
-    const auto ranks = mean_ranks([&](size_t c) { return resampled[c][r]; });
+    const auto ranks =
+        mean_ranks([&](const std::string& metric, size_t m) { return table.drawn.at(metric)[m][r]; });
     for (size_t m = 0; m < M; ++m) drawn[m].push_back(ranks[m]);
   }
-  const auto ranks = mean_ranks([&](size_t c) { return mean(columns[c]); });
+  const auto ranks = mean_ranks(
+      [&](const std::string& metric, size_t m) { return table.methods[m]->metrics.at(metric).value.mean; });
   for (size_t m = 0; m < M; ++m) {
     std::sort(drawn[m].begin(), drawn[m].end());
     const auto at = [&](double q) {
       return drawn[m][static_cast<size_t>(std::lround(q * (kResamples - 1)))];
     };
-    ranked[m]->rank = {ranks[m], at(0.025), at(0.975)};
+    table.methods[ranked[m]]->rank = {ranks[m], at(0.025), at(0.975)};
   }
 }
 
@@ -456,8 +453,9 @@ void warn(Summary& s) {
         fmt::format("failed: {} more, all of them in results.json", s.failures.size() - kNamed));
   for (const auto& [reference, share] : s.leaks)
     if (share > 0)
-      s.warnings.push_back(fmt::format("{:.1f} % of the {} references keep the class above {}", 100 * share,
-                                       reference, kLeak));
+      s.warnings.push_back(fmt::format(
+          "on {:.1f} % of the images the class keeps more than {} when every pixel is replaced ({})",
+          100 * share, kLeak, reference));
   for (const auto& row : s.rows)
     if (row.constant > 0)
       s.warnings.push_back(
@@ -533,6 +531,8 @@ Summary summarize(const RowTable& rows, const SummaryOptions& o) {
   s.training_seconds = o.training_seconds;
   s.asked = static_cast<int64_t>(o.images.size());
   find_common(rows, o, s);
+  if (s.images.empty() && std::ssize(rows.not_chosen) == s.asked)
+    throw work_error("the protocol chooses none of the {} images{}", s.asked, reasons_text(s.left_out));
   if (s.images.empty())
     throw work_error(
         "none of the {} images could be explained by every method{}", s.asked,
@@ -551,14 +551,14 @@ Summary summarize(const RowTable& rows, const SummaryOptions& o) {
       }
     for (const auto& metric : o.metrics) {
       add_metric(metric, table);
-      compare(same_class, metric, o.seed);
+      compare(table, metric);
       mark_optimized(same_class, metric, o);
       s.bounds[explained][metric.name] = add_places(same_class, metric);
-      if (same_class.size() > 1 && !same_class[0]->metrics.at(metric.name).per_reference.empty())
+      if (same_class.size() > 1 && same_class[0]->metrics.at(metric.name).per_reference.size() > 1)
         s.agreement[explained][metric.name] = agreement(same_class, metric.name, o.references);
     }
     const auto ranking = ranking_metrics(s, same_class);
-    add_ranks(ranking, same_class, s.images.size(), o.seed);
+    add_ranks(ranking, table);
     if (same_class.size() > 1) add_agreement(ranking, same_class, s.between_metrics[explained]);
   }
   correct_p_values(s);

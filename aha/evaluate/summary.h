@@ -44,7 +44,9 @@ struct MethodSummary {
   std::string method, explained;
   CostGroup group = CostGroup::kForwards;
   bool learned = false;
-  Interval rank;  // mean over the metrics that are no part of another; ceilings have none (0)
+  // Mean over the metrics that are no part of another and were measured on every image; ceilings have none
+  // (0).
+  Interval rank;
   std::map<std::string, MetricSummary> metrics;
   std::map<std::string, SweepCurves> curves;  // means over images, by reference
   SweepCurves mean_curves;                    // and over the references

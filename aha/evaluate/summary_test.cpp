@@ -112,7 +112,8 @@ TEST(Summary, GroupsByCost) {
   auto m = usual();
   for (Row& row : m.rows)
     if (row.method == "slow") row.made.passes = {8, 8};
-  const auto groups = grouped_rows(m.summary(), "predicted");
+  const Summary s = m.summary();
+  const auto groups = grouped_rows(s, "predicted");
   ASSERT_EQ(groups.size(), 4u);
   EXPECT_EQ(groups[0].group, CostGroup::kOneForward);
   EXPECT_EQ(groups[0].rows[0]->method, "aha");

@@ -138,6 +138,10 @@ std::vector<std::string> legend_of(const Summary& s) {
     out.push_back("†: the method's maps are searched or trained for this metric: not evidence from outside");
   if (any_metric([](const MetricSummary& m) { return !std::isnan(m.place); }))
     out.push_back("%: how far on the way from the best floor (0) to the best ceiling (100)");
+  else if (s.methods.size() > 1)
+    out.push_back(
+        "no places between floor and ceiling: the table lacks a floor (random, center, sobel, "
+        "blurred-random) or a ceiling (greedy, optimized)");
   if (any([](const MethodSummary& row) { return row.rank.mean > 0; }))
     out.push_back("rank: mean over the metrics that are no part of a difference, 1 is best, ceilings apart");
   if (any([](const MethodSummary& row) { return row.unusable > 0; }))

@@ -307,9 +307,9 @@ std::vector<Attribution> Method::attribute_shared(std::span<Method* const> other
 
 std::string text_from_passes(const Passes& p) {
   if (p.forwards == 0 && p.backwards == 0) return "0";
-  const double backwards = std::round(100 * p.backwards) / 100;  // parts of a pass end after two digits
-  return p.backwards == 0 ? fmt::format("{:g} F", p.forwards)
-                          : fmt::format("{:g} F + {:g} B", p.forwards, backwards);
+  const auto rounded = [](double passes) { return std::round(100 * passes) / 100; };  // of many images
+  return p.backwards == 0 ? fmt::format("{:g} F", rounded(p.forwards))
+                          : fmt::format("{:g} F + {:g} B", rounded(p.forwards), rounded(p.backwards));
 }
 
 bool fits_any(const MethodContext&) {
