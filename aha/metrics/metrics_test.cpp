@@ -82,16 +82,16 @@ TEST(Sweep, ReproducesTheToyCurves) {
   EXPECT_EQ(target.evaluations, 18);
 }
 
-struct Rule {
+struct AreaCase {
   int steps;
   AreaRule rule;
   double deletion, insertion;
 };
 
 TEST(Sweep, OtherRulesReproduceTheToyAreas) {
-  for (const Rule& r :
-       {Rule{16, AreaRule::kTrapezoid, 0.391544, 0.608456}, Rule{4, AreaRule::kTrapezoid, 0.397059, 0.602941},
-        Rule{16, AreaRule::kMeanK, 0.360294, 0.639706}}) {
+  for (const AreaCase& r : {AreaCase{16, AreaRule::kTrapezoid, 0.391544, 0.608456},
+                            AreaCase{4, AreaRule::kTrapezoid, 0.397059, 0.602941},
+                            AreaCase{16, AreaRule::kMeanK, 0.360294, 0.639706}}) {
     ToyTarget target;
     const auto curves = toy_sweep({r.steps, r.rule}, target);
     EXPECT_NEAR(value_of_curves(metric_record("deletion"), curves, r.rule), r.deletion, kGolden);
