@@ -26,13 +26,14 @@ using Vec = float __attribute__((vector_size(16)));
 #endif
 constexpr int kLanes = sizeof(Vec) / sizeof(float);
 
+// What the intrinsics load and store. With __builtin_memcpy in its place gcc 12 kept one operand of the
+// convolution on the stack, which made it 13 % slower.
+using UnalignedVec = Vec __attribute__((aligned(alignof(float)), may_alias));
 inline Vec load(const float* p) {
-  Vec x;
-  __builtin_memcpy(&x, p, sizeof x);
-  return x;
+  return *reinterpret_cast<const UnalignedVec*>(p);
 }
 inline void store(float* p, Vec x) {
-  __builtin_memcpy(p, &x, sizeof x);
+  *reinterpret_cast<UnalignedVec*>(p) = x;
 }
 inline Vec splat(float x) {
   return x - Vec{};
