@@ -40,7 +40,7 @@ format: | build/.clang
 format-check: | build/.clang
 	@scripts/format_check.sh
 
-# clang-tidy over everything that is no test; TIDY=kernels/ for one folder, TIDY=aha_nn for one torch module.
+# clang-tidy over everything that is no test; TIDY=aha_nn for one module, TIDY=kernels/ for the kernels.
 tidy: | build/.packages build/.clang
 	@scripts/tidy.sh $(TIDY)
 
@@ -73,7 +73,7 @@ help:
 	@echo 'make docs          docs/methods.md from the records of the methods'
 	@echo 'make format        clang-format over every source file'
 	@echo 'make format-check  fails where make format would change something, or a line is too long'
-	@echo 'make tidy          clang-tidy; TIDY=kernels/ for one folder'
+	@echo 'make tidy          clang-tidy; TIDY=aha_nn for one module'
 	@echo 'make asan          unit tests under AddressSanitizer and UBSan; MODULES="base kernels" for some'
 	@echo 'make tsan          unit tests under ThreadSanitizer; MODULES as above'
 	@echo 'make fuzz          each fuzz target for a minute; FUZZ_SECONDS=600 for longer'

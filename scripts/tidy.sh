@@ -1,6 +1,6 @@
 #!/bin/sh
 # clang-tidy (.clang-tidy) over every file that is no test, in parallel; fails if there is a finding.
-# tidy.sh [PATTERN]: only translation units whose path matches, such as kernels/ or, for a torch module, aha_nn.
+# tidy.sh [PATTERN]: only translation units whose path matches, such as kernels/ or, for any other module, aha_nn.
 set -eu
 cd "$(dirname "$0")/.."
 cmake --preset tidy >/dev/null

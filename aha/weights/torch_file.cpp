@@ -31,7 +31,7 @@ constexpr int kMostWrappers = 4;
 
 constexpr std::string_view kLegacyMagic("\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 10);
 constexpr int64_t kLegacyProtocol = 1001;
-constexpr size_t kMostRank = 16;
+constexpr size_t kMostTorchRank = 16;
 constexpr uint64_t kMostCopies = 4;  // strided copies may take this many times the file
 
 struct StorageId {
@@ -200,7 +200,7 @@ std::vector<int64_t> StateDictReader::numbers_from(const std::string& name, Pick
   if (const auto* size = arguments_of_call(value, "torch", "Size"); size && size->size() == 1)
     value = size->front();
   const auto* tuple = value->get<PickleTuple>();
-  if (!tuple || tuple->items.size() > kMostRank) throw bad_tensor(name, "a shape that is no short tuple");
+  if (!tuple || tuple->items.size() > kMostTorchRank) throw bad_tensor(name, "a shape that is no short tuple");
   std::vector<int64_t> out;
   for (const PickleRef item : tuple->items) {
     const auto* number = item->get<int64_t>();
