@@ -23,8 +23,6 @@ class HiddenSquare : public aha::Method {
     return aha::Fields().add("cell", cell_px_, "side of the hidden square in pixels").range(1, 4096);
   }
 
-  void prepare(const aha::MethodContext& context) override { target_ = &context.target; }
-
   aha::Attribution attribute(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
                              const aha::Context& context) override {
     const torch::NoGradGuard no_grad;
@@ -53,7 +51,6 @@ class HiddenSquare : public aha::Method {
     return torch::softmax(target_->logits(pixels), 1).gather(1, classes.unsqueeze(1)).squeeze(1);  // (B)
   }
 
-  aha::Classifier* target_ = nullptr;
   int cell_px_ = 8;
 };
 

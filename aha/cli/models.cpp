@@ -43,13 +43,6 @@ std::vector<MethodOption> options_of(const MethodRecord& record) {
   return options;
 }
 
-// "ig", "maps:FOLDER"
-std::string usage_of(const MethodRecord& record) {
-  std::string argument = record.argument;
-  for (char& c : argument) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return argument.empty() ? record.name : record.name + ":" + argument;
-}
-
 nlohmann::json json_from(const MethodRecord& record) {
   nlohmann::json options = nlohmann::json::array();
   for (const auto& option : options_of(record))

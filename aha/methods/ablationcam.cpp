@@ -20,7 +20,6 @@ class AblationCam : public Method {
         .add("ablation", ablation_, "what replaces a channel: library = 1e7 below the smallest feature")
         .choices({"library", "zero"});
   }
-  void prepare(const MethodContext& context) override { target_ = &context.target; }
 
   Attribution attribute(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
                         const Context& context) override {
@@ -38,7 +37,6 @@ class AblationCam : public Method {
   }
 
  private:
-  Classifier* target_ = nullptr;
   std::string ablation_ = "library";
 };
 

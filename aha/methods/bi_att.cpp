@@ -29,7 +29,7 @@ class BeyondIntuition : public Method {
   }
 
   void prepare(const MethodContext& context) override {
-    target_ = &context.target;
+    Method::prepare(context);
     blocks_ = blocks_with_attention(*target_);
     if (start_ > blocks_)
       throw input_error("method bi-att: expected start in 1..{}, found {}", blocks_, start_);
@@ -44,8 +44,7 @@ class BeyondIntuition : public Method {
         integrated_attention_rows(*target_, pixels, classes, baseline_color(*target_, "zero", pixels),
                                   path_points(steps_, "inclusive"), context);
     const double used = heads ? blocks_ - start_ + 1 : 0;
-    return {upsampled(grid_from_patches((perception * feedback).slice(1, target_->prefix_tokens())),
-                      pixels.size(2), pixels.size(3)),
+    return {map_of_tokens(perception * feedback, target_->prefix_tokens(), pixels),
             Passes{1.0 + steps_, (steps_ + used) / blocks_}};
   }
 
@@ -82,7 +81,6 @@ class BeyondIntuition : public Method {
     return torch::stack(rows);
   }
 
-  Classifier* target_ = nullptr;
   std::string variant_ = "heads";
   int start_ = 0, steps_ = 20, blocks_ = 0;
 };

@@ -24,7 +24,6 @@ class ChangedMethod : public Method {
       : inner_(std::move(inner)), change_(std::move(change)) {
     set_identity(inner_->identity() + described);
   }
-  void prepare(const MethodContext&) override {}  // the inner one is
   bool learned() const override { return inner_->learned(); }
   bool timed() const override { return inner_->timed(); }
   void name_images(std::span<const std::string> images) override { inner_->name_images(images); }
@@ -105,11 +104,6 @@ std::pair<std::string, std::string> argument_and_options(const std::string& give
   return {given.substr(0, end), end < given.size() ? given.substr(end + 1) : ""};
 }
 
-std::string uppercase(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::toupper(c); });
-  return text;
-}
-
 std::vector<MethodRecord> records_of(
     std::initializer_list<std::pair<MethodKind, std::vector<MethodRecord>>> groups) {
   std::vector<MethodRecord> all;
@@ -178,6 +172,26 @@ std::vector<MethodRecord>& all_methods() {
   return list;
 }
 
+struct KindTexts {
+  const char *heading, *targets;
+};
+
+const KindTexts& texts_of(MethodKind kind) {
+  static constexpr const char* kAnyTarget = "targets that have it";
+  // In the order of the enumeration.
+  static constexpr KindTexts kTexts[] = {
+      {"Learned", "targets with an explainer"},
+      {"For transformers", "vision transformers"},
+      {"For ConvNets", "ConvNets whose feature maps are pooled (ConvNeXt, ResNet)"},
+      {"For transformers and ConvNets", "vision transformers and ConvNets (ConvNeXt, ResNet)"},
+      {"For any classifier", kAnyTarget},
+      {"Ceilings", kAnyTarget},
+      {"Controls", kAnyTarget},
+      {"Made elsewhere", kAnyTarget},
+  };
+  return kTexts[static_cast<size_t>(kind)];
+}
+
 }  // namespace
 
 const std::vector<MethodRecord>& method_catalog() {
@@ -197,41 +211,18 @@ void add_method(MethodRecord record) {
   all_methods().push_back(std::move(record));
 }
 
+std::string usage_of(const MethodRecord& record) {
+  std::string argument = record.argument;
+  for (char& c : argument) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return argument.empty() ? record.name : record.name + ":" + argument;
+}
+
 std::string heading_of(MethodKind kind) {
-  switch (kind) {
-    case MethodKind::kLearned:
-      return "Learned";
-    case MethodKind::kTransformer:
-      return "For transformers";
-    case MethodKind::kConvNet:
-      return "For ConvNets";
-    case MethodKind::kTransformerOrConvNet:
-      return "For transformers and ConvNets";
-    case MethodKind::kAny:
-      return "For any classifier";
-    case MethodKind::kCeiling:
-      return "Ceilings";
-    case MethodKind::kControl:
-      return "Controls";
-    case MethodKind::kGiven:
-      return "Made elsewhere";
-  }
-  return "";
+  return texts_of(kind).heading;
 }
 
 std::string targets_of(MethodKind kind) {
-  switch (kind) {
-    case MethodKind::kLearned:
-      return "targets with an explainer";
-    case MethodKind::kTransformer:
-      return "vision transformers";
-    case MethodKind::kConvNet:
-      return "ConvNets whose feature maps are pooled (ConvNeXt, ResNet)";
-    case MethodKind::kTransformerOrConvNet:
-      return "vision transformers and ConvNets (ConvNeXt, ResNet)";
-    default:
-      return "targets that have it";
-  }
+  return texts_of(kind).targets;
 }
 
 const std::vector<MethodForm>& method_forms() {
@@ -279,8 +270,7 @@ std::unique_ptr<Method> make_method(const std::string& spec, const MethodContext
   if (!record.argument.empty()) {
     const auto [argument, rest] = argument_and_options(given, fields, record.argument);
     if (argument.empty())
-      throw input_error("{}: expected {}:{}, found '{}'", where, record.name, uppercase(record.argument),
-                        printable(spec));
+      throw input_error("{}: expected {}, found '{}'", where, usage_of(record), printable(spec));
     set_from_text(*fields.find(record.argument), argument, where);
     given = rest;
   }

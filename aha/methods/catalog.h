@@ -12,6 +12,9 @@ const std::vector<MethodRecord>& method_catalog();
 // error for an unknown name.
 const MethodRecord& method_record(const std::string& spec);
 
+// "ig", "maps:FOLDER"
+std::string usage_of(const MethodRecord& record);
+
 // "For transformers"; and what methods of a kind fit: "vision transformers".
 std::string heading_of(MethodKind kind);
 std::string targets_of(MethodKind kind);

@@ -12,7 +12,6 @@ class Center : public Method {
         .add("sigma", sigma_, "standard deviation as a share of the image's height")
         .range(0.001, 100);
   }
-  void prepare(const MethodContext&) override {}
 
   Attribution attribute(const Tensor& pixels, const Tensor&, std::span<const uint64_t>,
                         const Context&) override {

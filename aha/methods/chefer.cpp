@@ -18,7 +18,6 @@ class Chefer : public Method {
         .add("relu", relu_, "negative products become 0 after the mean over heads, or in each head before")
         .choices({"mean", "heads"});
   }
-  void prepare(const MethodContext& context) override { target_ = &context.target; }
 
   Attribution attribute(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
                         const Context&) override {
@@ -29,7 +28,6 @@ class Chefer : public Method {
   }
 
  private:
-  Classifier* target_ = nullptr;
   std::string relu_ = "mean";
 };
 

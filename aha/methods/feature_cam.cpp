@@ -14,15 +14,10 @@ namespace {
 template <RawCam kRaw>
 class FeatureCam : public Method {
  public:
-  void prepare(const MethodContext& context) override { target_ = &context.target; }
-
   Attribution attribute(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
                         const Context&) override {
     return {feature_cam(*target_, pixels, classes, kRaw), Passes{1, 0}};
   }
-
- private:
-  Classifier* target_ = nullptr;
 };
 
 template <RawCam kRaw>

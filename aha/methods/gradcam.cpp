@@ -26,7 +26,7 @@ class GradCam : public Method {
   }
 
   void prepare(const MethodContext& context) override {
-    target_ = &context.target;
+    Method::prepare(context);
     const bool transformer = has_attention(context);
     if (form_ == "auto") form_ = transformer ? "attention" : "features";
     if (form_ != "features" && !transformer)
@@ -70,7 +70,6 @@ class GradCam : public Method {
     return grid.view({channels.size(0), channels.size(1), grid.size(1), grid.size(2)});
   }
 
-  Classifier* target_ = nullptr;
   std::string form_ = "auto", tap_;  // of the tokens
   int blocks_ = 0;                   // of a transformer; 0 = a ConvNet
 };

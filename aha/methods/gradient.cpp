@@ -34,7 +34,6 @@ class Gradient : public Method {
     add_channels(list, channels_);
     return list;
   }
-  void prepare(const MethodContext& context) override { target_ = &context.target; }
 
   Attribution attribute(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
                         const Context&) override {
@@ -42,7 +41,6 @@ class Gradient : public Method {
   }
 
  private:
-  Classifier* target_ = nullptr;
   std::string channels_ = "max";
 };
 
@@ -59,7 +57,6 @@ class SmoothGrad : public Method {
     add_channels(list, channels_);
     return list;
   }
-  void prepare(const MethodContext& context) override { target_ = &context.target; }
 
   Attribution attribute(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t> streams,
                         const Context& context) override {
@@ -117,7 +114,6 @@ class SmoothGrad : public Method {
     return noise.to(image.options());
   }
 
-  Classifier* target_ = nullptr;
   int64_t samples_ = 50;
   double noise_ = 0.15;
   std::string average_ = "signed", channels_ = "max";

@@ -42,7 +42,7 @@ class Greedy : public Method {
   }
 
   void prepare(const MethodContext& context) override {
-    target_ = &context.target;
+    Method::prepare(context);
     if (references_.empty()) throw input_error("method greedy: expected one reference or more, found none");
     if (grid_ == 0) grid_ = static_cast<int>(region_side(*target_));
   }
@@ -137,7 +137,6 @@ class Greedy : public Method {
     return values;
   }
 
-  Classifier* target_ = nullptr;
   int grid_ = 0, window_ = 16;
   std::string ends_ = "both";
   std::vector<std::string> references_ = {"black", "mean", "blur"};

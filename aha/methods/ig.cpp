@@ -32,7 +32,7 @@ class IntegratedGradients : public Method {
   }
 
   void prepare(const MethodContext& context) override {
-    target_ = &context.target;
+    Method::prepare(context);
     if (space_ == "attention" && !has_attention(context))
       throw input_error(
           "method ig:space=attention needs attention, which {} ({}) does not offer; ig:space=input fits it",
@@ -48,9 +48,8 @@ class IntegratedGradients : public Method {
     const auto rows =
         integrated_attention_rows(*target_, pixels, classes, baseline_color(*target_, baseline_, pixels),
                                   path_points(steps_, rule_), context);
-    return {
-        upsampled(grid_from_patches(rows.slice(1, target_->prefix_tokens())), pixels.size(2), pixels.size(3)),
-        Passes{forwards, forwards / blocks_with_attention(*target_)}};
+    return {map_of_tokens(rows, target_->prefix_tokens(), pixels),
+            Passes{forwards, forwards / blocks_with_attention(*target_)}};
   }
 
  private:
@@ -67,7 +66,6 @@ class IntegratedGradients : public Method {
     return signed_ ? map : map.abs();
   }
 
-  Classifier* target_ = nullptr;
   std::string space_ = "input", rule_ = "auto", baseline_ = "zero";
   int steps_ = 0;
   bool signed_ = false;

@@ -36,7 +36,7 @@ class Learned : public Method {
   }
 
   void prepare(const MethodContext& context) override {
-    target_ = &context.target;
+    Method::prepare(context);
     explainer_ = context.explainer->explainer.get();
     const ModelCard& card = context.explainer->card;
     sees_target_ = card.encoder && card.encoder->architecture == "target";
@@ -122,7 +122,6 @@ class Learned : public Method {
             each + (prior ? 1 : 0)};
   }
 
-  Classifier* target_ = nullptr;
   Explainer* explainer_ = nullptr;
   int steps_ = 0, perturbation_steps_ = 0, grids_ = 0;
   std::string guard_ = "card";

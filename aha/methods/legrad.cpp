@@ -26,7 +26,7 @@ class LeGrad : public Method {
   }
 
   void prepare(const MethodContext& context) override {
-    target_ = &context.target;
+    Method::prepare(context);
     blocks_ = blocks_with_attention(*target_);
     if (layers_ > blocks_)
       throw input_error("method legrad: expected layers in 0..{}, found {}", blocks_, layers_);
@@ -42,13 +42,11 @@ class LeGrad : public Method {
         [&](const Tensor& sum, int block, const Tensor&, const Tensor& g) {
           return block == blocks_ - 1 ? legrad_share(g) : sum + legrad_share(g);
         });  // (B, T)
-    return {min_max(upsampled(grid_from_patches(sums.slice(1, target_->prefix_tokens())), pixels.size(2),
-                              pixels.size(3))),
+    return {min_max(map_of_tokens(sums, target_->prefix_tokens(), pixels)),
             Passes{1, static_cast<double>(layers_) / blocks_}};
   }
 
  private:
-  Classifier* target_ = nullptr;
   int layers_ = 2, blocks_ = 0;
   std::string pool_ = "mean";
 };

@@ -66,7 +66,7 @@ class Mda : public Method {
   }
 
   void prepare(const MethodContext& context) override {
-    target_ = &context.target;
+    Method::prepare(context);
     prior_ = make_method(prior_name_ == "auto" ? fitting_prior(context) : prior_name_, context);
     side_ = region_side(*target_);
   }
@@ -91,7 +91,6 @@ class Mda : public Method {
                       context.target.info().name);
   }
 
-  Classifier* target_ = nullptr;
   std::unique_ptr<Method> prior_;
   std::string prior_name_ = "auto";
   double gamma_ = 0;

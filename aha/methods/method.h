@@ -62,9 +62,9 @@ class Method {
 
   virtual Fields fields() { return {}; }
 
-  // Called once, after the options are set: keeps what it needs of the context, and refuses options that do
-  // not fit it.
-  virtual void prepare(const MethodContext& context) = 0;
+  // Called once, after the options are set: keeps the target and what else it needs of the context, and
+  // refuses options that do not fit it.
+  virtual void prepare(const MethodContext& context) { target_ = &context.target; }
 
   // pixels (B, 3, H, W) in [0, 1], classes (B) int64, one stream for each image.
   virtual Attribution attribute(const Tensor& pixels, const Tensor& classes,
@@ -97,6 +97,9 @@ class Method {
   // Name and options: two methods with the same identity give the same maps. Set by make_method().
   const std::string& identity() const { return identity_; }
   void set_identity(std::string identity) { identity_ = std::move(identity); }
+
+ protected:
+  Classifier* target_ = nullptr;
 
  private:
   std::string identity_;

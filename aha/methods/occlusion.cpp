@@ -30,7 +30,7 @@ class Occlusion : public Method {
   }
 
   void prepare(const MethodContext& context) override {
-    target_ = &context.target;
+    Method::prepare(context);
     const int size = target_->info().input.size;
     if (window_px_ == 0) window_px_ = std::max(1, (size + 7) / 14);
     if (stride_px_ == 0) stride_px_ = std::max(1, window_px_ / 2);
@@ -115,7 +115,6 @@ class Occlusion : public Method {
     return map;
   }
 
-  Classifier* target_ = nullptr;
   int window_px_ = 0, stride_px_ = 0;
   std::string reference_ = "mean", score_ = "probability";
 };

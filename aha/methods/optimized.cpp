@@ -47,7 +47,7 @@ class Optimized : public Method {
   }
 
   void prepare(const MethodContext& context) override {
-    target_ = &context.target;
+    Method::prepare(context);
     if (init_ != "none") start_ = make_method(init_, context);
     const nlohmann::json plain = nlohmann::json::object();
     objective_ = refine_options_from_card(plain, plain, 1).objective;
@@ -133,7 +133,6 @@ class Optimized : public Method {
     return map.isfinite().all().item<bool>() ? map : failed("the map is not finite");
   }
 
-  Classifier* target_ = nullptr;
   std::unique_ptr<Method> start_;
   ObjectiveOptions objective_;
   int steps_ = 50, grid_ = 0, perturbation_steps_ = 4;

@@ -19,6 +19,10 @@ Tensor upsampled(const Tensor& grid, int64_t height, int64_t width) {
   return at::upsample_bilinear2d(grid.contiguous().unsqueeze(1), {height, width}, false).squeeze(1);
 }
 
+Tensor map_of_tokens(const Tensor& values, int64_t prefix, const Tensor& pixels) {
+  return upsampled(grid_from_patches(values.slice(1, prefix)), pixels.size(2), pixels.size(3));
+}
+
 Tensor min_max(const Tensor& maps) {
   const auto low = maps.amin({1, 2}, true), range = maps.amax({1, 2}, true) - low;
   return torch::where(range > 0, (maps - low) / range, torch::zeros_like(maps));

@@ -11,6 +11,10 @@ Tensor grid_from_patches(const Tensor& values);
 // (B, g, g) -> (B, H, W): bilinear, half-pixel centers, edges repeated.
 Tensor upsampled(const Tensor& grid, int64_t height, int64_t width);
 
+// Values of all tokens (B, T), `prefix` of them before the patches -> maps of the size of pixels (B, 3, H,
+// W).
+Tensor map_of_tokens(const Tensor& values, int64_t prefix, const Tensor& pixels);
+
 // (M - min) / (max - min) per image over the last two axes. A constant map becomes zeros: it ranks nothing,
 // and who evaluates it can see that.
 Tensor min_max(const Tensor& maps);

@@ -31,7 +31,6 @@ class Random : public Method {
         .add("cell", cell_px_, "side of the square that shares one score, in pixels")
         .range(1, 4096);
   }
-  void prepare(const MethodContext&) override {}
 
   Attribution attribute(const Tensor& pixels, const Tensor&, std::span<const uint64_t> streams,
                         const Context& context) override {
@@ -49,7 +48,6 @@ class BlurredRandom : public Method {
         .add("sigma", sigma_, "standard deviation of the Gaussian as a share of the image's height")
         .range(0.001, 1);
   }
-  void prepare(const MethodContext&) override {}
 
   Attribution attribute(const Tensor& pixels, const Tensor&, std::span<const uint64_t> streams,
                         const Context& context) override {

@@ -11,8 +11,6 @@ namespace {
 
 class RawAttention : public Method {
  public:
-  void prepare(const MethodContext& context) override { target_ = &context.target; }
-
   Attribution attribute(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
                         const Context&) override {
     const auto rows = follow_class_row(*target_, pixels, classes,
@@ -20,13 +18,8 @@ class RawAttention : public Method {
                                        [](const Tensor& row, int, const Tensor& a, const Tensor&) {
                                          return row_times(row, mean_attention(a));
                                        });
-    return {
-        upsampled(grid_from_patches(rows.slice(1, target_->prefix_tokens())), pixels.size(2), pixels.size(3)),
-        Passes{1, 0}};
+    return {map_of_tokens(rows, target_->prefix_tokens(), pixels), Passes{1, 0}};
   }
-
- private:
-  Classifier* target_ = nullptr;
 };
 
 }  // namespace

@@ -29,7 +29,6 @@ class Rise : public Method {
     add_until(list, until_);
     return list;
   }
-  void prepare(const MethodContext& context) override { target_ = &context.target; }
 
   Attribution attribute(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t> streams,
                         const Context& context) override {
@@ -72,7 +71,6 @@ class Rise : public Method {
     return sums;
   }
 
-  Classifier* target_ = nullptr;
   int masks_ = 4000, cells_ = 7;
   double share_ = 0.5, until_ = 0;
 };

@@ -17,7 +17,7 @@ class Rollout : public Method {
   }
 
   void prepare(const MethodContext& context) override {
-    target_ = &context.target;
+    Method::prepare(context);
     const int blocks = blocks_with_attention(*target_);
     if (start_ >= blocks)
       throw input_error("method rollout: expected start in 0..{}, found {}", blocks - 1, start_);
@@ -29,13 +29,10 @@ class Rollout : public Method {
                                        [](const Tensor& row, int, const Tensor& a, const Tensor&) {
                                          return row_times(row, with_skip(mean_attention(a)));
                                        });
-    return {
-        upsampled(grid_from_patches(rows.slice(1, target_->prefix_tokens())), pixels.size(2), pixels.size(3)),
-        Passes{1, 0}};
+    return {map_of_tokens(rows, target_->prefix_tokens(), pixels), Passes{1, 0}};
   }
 
  private:
-  Classifier* target_ = nullptr;
   int start_ = 0;
 };
 

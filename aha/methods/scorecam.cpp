@@ -19,8 +19,6 @@ constexpr int64_t kScoreCamChunk = 32;  // masks at once: 6 MB at 224 x 224
 
 class ScoreCam : public Method {
  public:
-  void prepare(const MethodContext& context) override { target_ = &context.target; }
-
   Attribution attribute(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
                         const Context& context) override {
     const torch::NoGradGuard no_grad;
@@ -63,8 +61,6 @@ class ScoreCam : public Method {
     }
     return torch::cat(scores, 1);
   }
-
-  Classifier* target_ = nullptr;
 };
 
 }  // namespace

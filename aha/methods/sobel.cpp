@@ -7,8 +7,6 @@ namespace {
 
 class Sobel : public Method {
  public:
-  void prepare(const MethodContext&) override {}
-
   Attribution attribute(const Tensor& pixels, const Tensor&, std::span<const uint64_t>,
                         const Context&) override {
     const auto gray =

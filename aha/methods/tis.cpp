@@ -74,7 +74,7 @@ class Tis : public Method {
     return list;
   }
   void prepare(const MethodContext& context) override {
-    target_ = &context.target;
+    Method::prepare(context);
     blocks_ = block_outputs(*target_);
   }
 
@@ -139,7 +139,6 @@ class Tis : public Method {
     return means;
   }
 
-  Classifier* target_ = nullptr;
   std::vector<std::string> blocks_;
   int64_t masks_ = 1024;
   int iterations_ = 100;

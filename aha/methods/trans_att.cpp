@@ -27,7 +27,7 @@ class TransitionAttention : public Method {
   }
 
   void prepare(const MethodContext& context) override {
-    target_ = &context.target;
+    Method::prepare(context);
     blocks_ = blocks_with_attention(*target_);
     if (start_ >= blocks_)
       throw input_error("method trans-att: expected start in 0..{}, found {}", blocks_ - 1, start_);
@@ -43,13 +43,11 @@ class TransitionAttention : public Method {
     const auto weights =
         integrated_attention_rows(*target_, pixels, classes, baseline_color(*target_, "zero", pixels),
                                   path_points(steps_, "inclusive"), context);
-    return {upsampled(grid_from_patches((states * weights).slice(1, target_->prefix_tokens())),
-                      pixels.size(2), pixels.size(3)),
+    return {map_of_tokens(states * weights, target_->prefix_tokens(), pixels),
             Passes{1.0 + steps_, static_cast<double>(steps_) / blocks_}};
   }
 
  private:
-  Classifier* target_ = nullptr;
   std::string variant_ = "mda";
   int start_ = 0, steps_ = 20, blocks_ = 0;
 };

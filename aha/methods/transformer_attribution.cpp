@@ -22,7 +22,7 @@ class TransformerAttribution : public Method {
   }
 
   void prepare(const MethodContext& context) override {
-    target_ = &context.target;
+    Method::prepare(context);
     const int blocks = blocks_with_attention(*target_);
     if (start_ >= blocks)
       throw input_error("method transformer-attribution: expected start in 0..{}, found {}", blocks - 1,
@@ -39,13 +39,10 @@ class TransformerAttribution : public Method {
     const auto rows = follow_class_row(pixels.size(0), step, [&](const AttentionVisitor& visitor) {
       target_->visit_attention_relevance(pixels, classes, start_, visitor);
     });
-    return {
-        upsampled(grid_from_patches(rows.slice(1, target_->prefix_tokens())), pixels.size(2), pixels.size(3)),
-        Passes{1, 2}};
+    return {map_of_tokens(rows, target_->prefix_tokens(), pixels), Passes{1, 2}};
   }
 
  private:
-  Classifier* target_ = nullptr;
   std::string rows_ = "normalized";
   int start_ = 0;
 };

@@ -61,7 +61,7 @@ class VitCx : public Method {
         .range(1, 10000);
   }
   void prepare(const MethodContext& context) override {
-    target_ = &context.target;
+    Method::prepare(context);
     tap_ = fmt::format("block.{}.norm1", attention_taps(*target_).size() - 1);
   }
 
@@ -131,7 +131,6 @@ class VitCx : public Method {
     return torch::cat(out);
   }
 
-  Classifier* target_ = nullptr;
   std::string tap_;
   double threshold_ = 0.1, noise_ = 0.1;
   int draws_ = 1;
