@@ -18,6 +18,7 @@ using checks::message_of;
 using testing_nets::convnext_of_two_blocks;
 using testing_nets::golden_input;
 using testing_nets::golden_table;
+using testing_nets::network_from_weights;
 using testing_nets::vit_of_8_pixels;
 
 // ---- ConvNeXt ----
@@ -56,7 +57,7 @@ TEST(ConvNext, GivesTorchvisionsGoldenLogits) {
   const auto weights = canonical_from_any(torchvision_convnext_golden());
   const auto config = convnext_config_from_weights(weights);
   EXPECT_EQ(config.depths, (std::vector<int>{1, 1, 2, 1}));
-  auto network = convnext_from_weights(weights, config);
+  auto network = network_from_weights<ConvNext>(weights, config);
   const auto logits = network->forward(golden_input({1, 3, 64, 64}));
   const auto expected = torch::tensor({{-0.018543f, -0.081077f, -0.100568f, -0.077980f, -0.034344f}});
   EXPECT_LT((logits - expected).abs().max().item<double>(), 1.5e-6) << logits;
@@ -66,10 +67,10 @@ TEST(ConvNext, GivesIdenticalLogitsUnderEveryonesNames) {
   const auto weights = canonical_from_any(torchvision_convnext_golden());
   const auto config = convnext_config_from_weights(weights);
   const auto x = golden_input({1, 3, 64, 64});
-  const auto expected = convnext_from_weights(weights, config)->forward(x);
+  const auto expected = network_from_weights<ConvNext>(weights, config)->forward(x);
   for (const char* dialect : {"timm", "meta", "huggingface"}) {
     const auto renamed = canonical_from_any(renamed_from_canonical(weights, dialect));
-    EXPECT_TRUE(convnext_from_weights(renamed, config)->forward(x).equal(expected)) << dialect;
+    EXPECT_TRUE(network_from_weights<ConvNext>(renamed, config)->forward(x).equal(expected)) << dialect;
     EXPECT_EQ(convnext_config_from_weights(renamed).head_eps,
               std::string(dialect) == "huggingface" ? 1e-12 : 1e-6)
         << dialect;

@@ -1,10 +1,9 @@
 #include "aha/explainer/prior.h"
 
-#include <cmath>
-
 #include "aha/attribution/chefer.h"
 #include "aha/attribution/target_gradient.h"
 #include "aha/base/error.h"
+#include "aha/base/square_side.h"
 
 namespace aha {
 namespace {
@@ -32,9 +31,8 @@ Tensor prior_map(const std::string& name, Classifier& target, const Tensor& pixe
 }
 
 Tensor map_of_order(const Tensor& values, int64_t height, int64_t width) {
-  const auto side = static_cast<int64_t>(std::llround(std::sqrt(static_cast<double>(values.size(1)))));
-  if (side * side != values.size(1))
-    throw input_error("prior: expected a square grid of patches, found {}", values.size(1));
+  const auto side = square_side(values.size(1));
+  if (side == 0) throw input_error("prior: expected a square grid of patches, found {}", values.size(1));
   return at::upsample_bilinear2d(ranks(values).view({-1, 1, side, side}), {height, width}, false).squeeze(1);
 }
 

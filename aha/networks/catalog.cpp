@@ -129,6 +129,13 @@ std::unique_ptr<Classifier> classifier_from_network(std::shared_ptr<Network> net
   return std::make_unique<NetworkClassifier>(std::move(network), std::move(info), context.precision);
 }
 
+std::optional<std::array<double, 3>> rgb_from_flag(const std::vector<double>& values, const char* flag) {
+  if (values.empty()) return std::nullopt;
+  if (values.size() != 3)
+    throw input_error("{}: expected three numbers R,G,B, found {}", flag, values.size());
+  return std::array<double, 3>{values[0], values[1], values[2]};
+}
+
 std::unique_ptr<Classifier> load_classifier(const std::string& spec, const LoadOptions& options,
                                             const Context& context) {
   if (spec.starts_with("script:")) return load_script_classifier(spec.substr(7), options, context);

@@ -35,6 +35,9 @@ struct LoadedNetwork {
 };
 LoadedNetwork load_network(const std::string& spec);
 
+// The three numbers R,G,B of a flag; nothing where none were given.
+std::optional<std::array<double, 3>> rgb_from_flag(const std::vector<double>& values, const char* flag);
+
 std::unique_ptr<Classifier> load_classifier(const std::string& spec, const LoadOptions& options,
                                             const Context& context);
 

@@ -4,6 +4,7 @@
 
 #include "aha/base/error.h"
 #include "aha/networks/convnext_engine.h"
+#include "aha/networks/family.h"
 #include "aha/nn/module_state.h"
 
 namespace aha {
@@ -22,26 +23,19 @@ Fields fields(ConvNextConfig& c) {
 
 ConvNextConfig convnext_config_from_weights(const CanonicalWeights& weights) {
   const auto& table = weights.table;
-  const auto axis = [&](const std::string& name, size_t rank, size_t which) {
-    const auto& view = table.at(name);
-    if (view.shape.size() != rank)
-      throw input_error("{}: {}: expected {} axes, found shape {}", table.source, name, rank,
-                        text_from_shape(view.shape));
-    return static_cast<int>(view.shape[which]);
-  };
   ConvNextConfig c;
-  c.stem_stride = axis("stem.0.weight", 4, 2);
+  c.stem_stride = axis_of(table, "stem.0.weight", 4, 2);
   c.depths.clear();
   c.widths.clear();
   for (int s = 0; table.has(fmt::format("stages.{}.blocks.0.conv_dw.weight", s)); ++s) {
-    c.widths.push_back(axis(fmt::format("stages.{}.blocks.0.conv_dw.weight", s), 4, 0));
+    c.widths.push_back(axis_of(table, fmt::format("stages.{}.blocks.0.conv_dw.weight", s), 4, 0));
     int depth = 0;
     while (table.has(fmt::format("stages.{}.blocks.{}.conv_dw.weight", s, depth))) ++depth;
     c.depths.push_back(depth);
   }
   if (c.depths.empty())
     throw input_error("{}: expected stages.0.blocks.0.conv_dw.weight, found no stage", table.source);
-  c.classes = axis("head.fc.weight", 2, 0);
+  c.classes = axis_of(table, "head.fc.weight", 2, 0);
   if (weights.source == "huggingface") c.head_eps = 1e-12;
   return c;
 }
@@ -143,8 +137,7 @@ void ConvNextImpl::set_precision(std::optional<Precision> precision) {
 }
 
 nlohmann::json ConvNextImpl::config_json() const {
-  auto copy = config;
-  return json_from_fields(fields(copy));
+  return json_from_config(config);
 }
 
 std::vector<std::string> ConvNextImpl::default_levels() const {
@@ -157,12 +150,6 @@ void ConvNextImpl::set_layer_scale(double scale) {
   const torch::NoGradGuard no_grad;
   for (auto& item : named_parameters())
     if (item.key().ends_with("gamma")) item.value().fill_(scale);
-}
-
-ConvNext convnext_from_weights(const CanonicalWeights& weights, const ConvNextConfig& config) {
-  ConvNext network(config);
-  network->load_weights(weights.table);
-  return network;
 }
 
 namespace {

@@ -89,9 +89,6 @@ struct ConvNextImpl : torch::nn::Cloneable<ConvNextImpl>, Network {
 };
 TORCH_MODULE(ConvNext);
 
-// Filled, frozen, in eval mode.
-ConvNext convnext_from_weights(const CanonicalWeights& weights, const ConvNextConfig& config);
-
 using ConvNextClassifier = NetworkClassifier;
 
 }  // namespace aha

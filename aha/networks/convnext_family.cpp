@@ -31,14 +31,11 @@ NetworkFamily convnext_family() {
   family.described = "ConvNeXt";
   family.free_keys = {"classes", "image_size", "eps", "head_eps"};
   family.sizes = {
-      {"convnext_tiny", "classifier", "ConvNeXt-Tiny, 29 M parameters",
-       json_from_config(convnext_of({3, 3, 9, 3}, 96))},
-      {"convnext_small", "classifier", "ConvNeXt-Small, 50 M parameters",
-       json_from_config(convnext_of({3, 3, 27, 3}, 96))},
-      {"convnext_base", "classifier", "ConvNeXt-Base, 89 M parameters",
-       json_from_config(convnext_of({3, 3, 27, 3}, 128))},
-      {"convnext_mini", "classifier", "small ConvNeXt for 32x32 images, stem of stride 2",
-       json_from_config(small_convnext_of({2, 2, 2}, {48, 96, 192}, 2))},
+      classifier_of("convnext_tiny", "ConvNeXt-Tiny, 29 M parameters", convnext_of({3, 3, 9, 3}, 96)),
+      classifier_of("convnext_small", "ConvNeXt-Small, 50 M parameters", convnext_of({3, 3, 27, 3}, 96)),
+      classifier_of("convnext_base", "ConvNeXt-Base, 89 M parameters", convnext_of({3, 3, 27, 3}, 128)),
+      classifier_of("convnext_mini", "small ConvNeXt for 32x32 images, stem of stride 2",
+                    small_convnext_of({2, 2, 2}, {48, 96, 192}, 2)),
   };
   family.recipes = {
       {"convnext_mini", "", 0, ResizeRule::kStretch, 0, Filter::kBilinear, false, false},

@@ -35,6 +35,14 @@ const std::vector<NetworkFamily>& network_families() {
   return list;
 }
 
+int axis_of(const TensorTable& table, const std::string& name, size_t rank, size_t which) {
+  const auto& shape = table.at(name).shape;
+  if (shape.size() != rank)
+    throw input_error("{}: {}: expected {} axes, found shape {}", table.source, name, rank,
+                      text_from_shape(shape));
+  return static_cast<int>(shape[which]);
+}
+
 const NetworkFamily& family_named(const std::string& name, const std::string& where) {
   std::vector<std::string> names;
   for (const auto& family : network_families()) {

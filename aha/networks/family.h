@@ -49,7 +49,9 @@ struct NetworkFamily {
       changed;
 };
 
-// make and changed of a family whose networks are Holder(Config).
+// The size of axis `which` of a tensor with `rank` axes; another rank is an input error.
+int axis_of(const TensorTable& table, const std::string& name, size_t rank, size_t which);
+
 template <class Config>
 Config config_from_json(const nlohmann::json& json, const std::string& where) {
   Config config;
@@ -60,6 +62,18 @@ template <class Config>
 nlohmann::json json_from_config(Config config) {
   return json_from_fields(fields(config));
 }
+
+// One size of a family, from the Config of its networks.
+template <class Config>
+Architecture classifier_of(std::string name, std::string summary, const Config& config) {
+  return {std::move(name), "classifier", std::move(summary), json_from_config(config)};
+}
+template <class Config>
+Architecture encoder_of(std::string name, std::string summary, const Config& config) {
+  return {std::move(name), "encoder", std::move(summary), json_from_config(config)};
+}
+
+// make and changed of a family whose networks are Holder(Config).
 template <class Holder, class Config>
 void use_network(NetworkFamily& family) {
   family.make = [](const nlohmann::json& json, const std::string& where) -> std::shared_ptr<Network> {

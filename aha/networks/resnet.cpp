@@ -66,25 +66,18 @@ Fields fields(ResNetConfig& c) {
 
 ResNetConfig resnet_config_from_weights(const CanonicalWeights& weights) {
   const auto& table = weights.table;
-  const auto axis = [&](const std::string& name, size_t rank, size_t which) {
-    const auto& view = table.at(name);
-    if (view.shape.size() != rank)
-      throw input_error("{}: {}: expected {} axes, found shape {}", table.source, name, rank,
-                        text_from_shape(view.shape));
-    return static_cast<int>(view.shape[which]);
-  };
   ResNetConfig c;
-  c.stem_kernel = axis("conv1.weight", 4, 2);
+  c.stem_kernel = axis_of(table, "conv1.weight", 4, 2);
   c.bottleneck = table.has("layer1.0.conv3.weight");
   c.depths.clear();
   c.widths.clear();
   for (int s = 1; table.has(fmt::format("layer{}.0.conv2.weight", s)); ++s) {
-    c.widths.push_back(axis(fmt::format("layer{}.0.conv2.weight", s), 4, 0));
+    c.widths.push_back(axis_of(table, fmt::format("layer{}.0.conv2.weight", s), 4, 0));
     int depth = 0;
     while (table.has(fmt::format("layer{}.{}.conv2.weight", s, depth))) ++depth;
     c.depths.push_back(depth);
   }
-  c.classes = axis("fc.weight", 2, 0);
+  c.classes = axis_of(table, "fc.weight", 2, 0);
   return c;
 }
 
@@ -278,7 +271,7 @@ Architecture resnet(const std::string& name, const std::string& summary, std::ve
   ResNetConfig c;
   c.depths = std::move(depths);
   c.bottleneck = bottleneck;
-  return {name, "classifier", summary, json_from_config(c)};
+  return classifier_of(name, summary, c);
 }
 
 }  // namespace

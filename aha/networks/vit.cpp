@@ -4,18 +4,14 @@
 #include <cmath>
 
 #include "aha/base/error.h"
+#include "aha/base/square_side.h"
+#include "aha/networks/family.h"
 #include "aha/networks/vit_engine.h"
 #include "aha/nn/block_relevance.h"
 #include "aha/nn/module_state.h"
 
 namespace aha {
 namespace {
-
-// The side of a square grid of n, or 0.
-int64_t side_of(int64_t n) {
-  const auto side = static_cast<int64_t>(std::llround(std::sqrt(static_cast<double>(n))));
-  return side * side == n ? side : 0;
-}
 
 // table (1, D, g, g) -> (1, D, h, w)
 Tensor resampled_positions(const Tensor& table, int64_t h, int64_t w, const std::string& rule) {
@@ -34,12 +30,6 @@ int count_blocks(const TensorTable& table) {
   int depth = 0;
   while (table.has(fmt::format("blocks.{}.norm1.weight", depth))) ++depth;
   return depth;
-}
-
-void require_rank(const TensorView& view, std::string_view name, size_t rank, const TensorTable& table) {
-  if (view.shape.size() != rank)
-    throw input_error("{}: {}: expected {} axes, found shape {}", table.source, name, rank,
-                      text_from_shape(view.shape));
 }
 
 }  // namespace
@@ -69,35 +59,23 @@ Fields fields(VitConfig& c) {
 VitConfig vit_config_from_weights(const CanonicalWeights& weights, int heads) {
   const auto& table = weights.table;
   VitConfig c;
-  const auto& patch = table.at("patch_embed.proj.weight");
-  require_rank(patch, "patch_embed.proj.weight", 4, table);
-  c.width = static_cast<int>(patch.shape[0]);
-  c.patch = static_cast<int>(patch.shape[2]);
+  c.width = axis_of(table, "patch_embed.proj.weight", 4, 0);
+  c.patch = axis_of(table, "patch_embed.proj.weight", 4, 2);
   c.depth = count_blocks(table);
   if (c.depth == 0) throw input_error("{}: expected blocks.0.norm1.weight, found no block", table.source);
   c.heads = heads > 0 ? heads : std::max(1, c.width / 64);
   if (c.width % c.heads != 0)
     throw input_error("{}: width {} cannot be split into {} heads", table.source, c.width, c.heads);
   c.swiglu = table.has("blocks.0.mlp.w1.weight");
-  const auto& hidden = table.at(c.swiglu ? "blocks.0.mlp.w1.weight" : "blocks.0.mlp.fc1.weight");
-  require_rank(hidden, "mlp", 2, table);
-  c.mlp_hidden = static_cast<int>(hidden.shape[0]);
+  c.mlp_hidden = axis_of(table, c.swiglu ? "blocks.0.mlp.w1.weight" : "blocks.0.mlp.fc1.weight", 2, 0);
   c.layer_scale = table.has("blocks.0.ls1.gamma");
   c.distilled = table.has("dist_token");
-  if (table.has("reg_token")) {
-    require_rank(table.at("reg_token"), "reg_token", 3, table);
-    c.registers = static_cast<int>(table.at("reg_token").shape[1]);
-  }
-  c.classes = 0;
-  if (table.has("head.weight")) {
-    require_rank(table.at("head.weight"), "head.weight", 2, table);
-    c.classes = static_cast<int>(table.at("head.weight").shape[0]);
-  }
+  if (table.has("reg_token")) c.registers = axis_of(table, "reg_token", 3, 1);
+  c.classes = table.has("head.weight") ? axis_of(table, "head.weight", 2, 0) : 0;
   c.rope = !table.has("pos_embed");
   if (!c.rope) {
-    require_rank(table.at("pos_embed"), "pos_embed", 3, table);
-    const int64_t rows = table.at("pos_embed").shape[1], named = c.distilled ? 2 : 1;
-    const auto side = rows > named ? side_of(rows - named) : 0;
+    const int64_t rows = axis_of(table, "pos_embed", 3, 1), named = c.distilled ? 2 : 1;
+    const auto side = rows > named ? square_side(rows - named) : 0;
     if (side == 0)
       throw input_error("{}: pos_embed: expected {} rows and a square grid, found {} rows", table.source,
                         named, rows);
@@ -149,7 +127,7 @@ void VitImpl::reset() {
 
 Tensor VitImpl::positions(int64_t h, int64_t w) const {
   const int64_t named = config.distilled ? 2 : 1;
-  const auto side = side_of(pos_embed.size(1) - named);
+  const auto side = square_side(pos_embed.size(1) - named);
   if (h == side && w == side) return pos_embed;
   const auto grid = pos_embed.slice(1, named).transpose(1, 2).reshape({1, config.width, side, side});
   const auto moved =
@@ -308,8 +286,7 @@ void VitImpl::set_precision(std::optional<Precision> precision) {
 }
 
 nlohmann::json VitImpl::config_json() const {
-  auto copy = config;
-  return json_from_fields(fields(copy));
+  return json_from_config(config);
 }
 
 std::vector<int> default_blocks(int depth) {
@@ -399,12 +376,6 @@ void VitImpl::load_weights(TensorTable table) {
   load_state(*this, table,
              fmt::format("vision transformer of {}", table.source.empty() ? "memory" : table.source));
   freeze(*this);
-}
-
-Vit vit_from_weights(const CanonicalWeights& weights, const VitConfig& config) {
-  Vit network(config);
-  network->load_weights(weights.table);
-  return network;
 }
 
 namespace {

@@ -107,9 +107,6 @@ struct VitImpl : torch::nn::Cloneable<VitImpl>, Network {
 };
 TORCH_MODULE(Vit);
 
-// Filled, frozen, in eval mode.
-Vit vit_from_weights(const CanonicalWeights& weights, const VitConfig& config);
-
 using VitClassifier = NetworkClassifier;
 
 // Blocks that are tapped unless told: 4, 11, 17, 23 of 24 and 2, 5, 8, 11 of 12 (0-based, as the DINO depth

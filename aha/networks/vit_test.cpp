@@ -15,6 +15,7 @@ namespace {
 using checks::message_of;
 using testing_nets::golden_input;
 using testing_nets::golden_table;
+using testing_nets::network_from_weights;
 using testing_nets::vit_of_8_pixels;
 
 VitConfig config_of(int width, int depth, int patch) {
@@ -56,7 +57,7 @@ TEST(Vit, GivesTorchvisionsGoldenLogits) {
   const auto config = vit_config_from_weights(weights, 2);
   EXPECT_EQ(config.image_size, 32);
   EXPECT_EQ(config.eps, 1e-6);
-  auto network = vit_from_weights(weights, config);
+  auto network = network_from_weights<Vit>(weights, config);
   const auto logits = network->forward(golden_input({2, 3, 32, 32}));
   const auto expected = torch::tensor({{-0.054415, -0.041879, -0.024261, -0.003808, 0.016912},
                                        {-0.058504, -0.050666, -0.036601, -0.018090, 0.002550}},
@@ -68,10 +69,10 @@ TEST(Vit, GivesIdenticalLogitsUnderEveryonesNames) {
   const auto weights = canonical_from_any(torchvision_golden());
   const auto config = vit_config_from_weights(weights, 2);
   const auto x = golden_input({2, 3, 32, 32});
-  const auto expected = vit_from_weights(weights, config)->forward(x);
+  const auto expected = network_from_weights<Vit>(weights, config)->forward(x);
   for (const char* dialect : {"timm", "huggingface", "huggingface-v5"}) {
     const auto renamed = canonical_from_any(renamed_from_canonical(weights, dialect));
-    EXPECT_TRUE(vit_from_weights(renamed, config)->forward(x).equal(expected)) << dialect;
+    EXPECT_TRUE(network_from_weights<Vit>(renamed, config)->forward(x).equal(expected)) << dialect;
     const auto own = vit_config_from_weights(renamed, 2);
     EXPECT_EQ(own.eps, std::string(dialect) == "timm" ? 1e-6 : 1e-12) << dialect;
     EXPECT_EQ(own.position_rule, std::string(dialect) == "timm" ? "antialias" : "plain") << dialect;
@@ -82,10 +83,10 @@ TEST(Vit, EpsilonOfHuggingFaceMovesTheGoldenLogitsByFourMillionths) {
   const auto weights = canonical_from_any(torchvision_golden());
   auto config = vit_config_from_weights(weights, 2);
   const auto x = golden_input({2, 3, 32, 32});
-  const auto first = vit_from_weights(weights, config)->forward(x);
+  const auto first = network_from_weights<Vit>(weights, config)->forward(x);
   config.eps = 1e-12;
-  EXPECT_NEAR((vit_from_weights(weights, config)->forward(x) - first).abs().max().item<double>(), 3.9e-6,
-              5e-7);
+  EXPECT_NEAR((network_from_weights<Vit>(weights, config)->forward(x) - first).abs().max().item<double>(),
+              3.9e-6, 5e-7);
 }
 
 TEST(Vit, GivesDinov3sGoldenTaps) {
@@ -119,7 +120,7 @@ TEST(Vit, GivesDinov3sGoldenTaps) {
   EXPECT_EQ(config.eps, 1e-5);
   EXPECT_TRUE(config.rope && config.layer_scale);
   EXPECT_EQ(config.registers, 4);
-  auto network = vit_from_weights(weights, config);
+  auto network = network_from_weights<Vit>(weights, config);
   Taps taps({"block.0.normalized", "block.2.normalized"});
   network->forward(golden_input({1, 3, 48, 80}), &taps);
   const auto expect_tokens = [&](const std::string& tap, std::vector<float> first, std::vector<float> last,
@@ -283,7 +284,8 @@ TEST(Vit, RefusesWeightsThatDoNotFitAndSaysWhich) {
   const auto weights = canonical_from_any(torchvision_golden());
   auto config = vit_config_from_weights(weights, 2);
   config.depth = 3;
-  EXPECT_THAT(message_of([&] { vit_from_weights(weights, config); }), testing::HasSubstr("blocks.2."));
+  EXPECT_THAT(message_of([&] { network_from_weights<Vit>(weights, config); }),
+              testing::HasSubstr("blocks.2."));
 }
 
 TEST(Vit, StoredPeriodsWinUnlessTheFormulaIsAskedFor) {
@@ -294,9 +296,9 @@ TEST(Vit, StoredPeriodsWinUnlessTheFormulaIsAskedFor) {
   network->initialize(1);
   CanonicalWeights weights{table_from_state(*network), "dinov3", "dinov3"};
   weights.table.tensors["rope.periods"] = view_from_floats({2}, {1, 7});
-  EXPECT_EQ(vit_from_weights(weights, config)->rope->periods[1].item<float>(), 7);
+  EXPECT_EQ(network_from_weights<Vit>(weights, config)->rope->periods[1].item<float>(), 7);
   config.rope_formula = true;
-  EXPECT_EQ(vit_from_weights(weights, config)->rope->periods[1].item<float>(), 10);
+  EXPECT_EQ(network_from_weights<Vit>(weights, config)->rope->periods[1].item<float>(), 10);
 }
 
 // Tokens that differ by their place alone look at themselves and their neighbors, and not far away.

@@ -44,6 +44,14 @@ inline Tensor golden_input(std::vector<int64_t> shape) {
   return (torch::arange(n, at::kDouble) * 0.013 + 0.5).sin().to(at::kFloat).view(shape);
 }
 
+// Filled, frozen, in eval mode.
+template <class Holder, class Config>
+Holder network_from_weights(const CanonicalWeights& weights, const Config& config) {
+  Holder network(config);
+  network->load_weights(weights.table);
+  return network;
+}
+
 // 8 pixels, patch 4, width 8, two blocks of two heads, three classes; seeded weights large enough to matter.
 inline Vit vit_of_8_pixels() {
   VitConfig c;
