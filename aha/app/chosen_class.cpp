@@ -33,13 +33,14 @@ int class_from_text(const std::string& text, const ClassifierInfo& target) {
   throw unknown_name_error("class", text, target.class_names);
 }
 
+ChosenClass class_at(int index, double probability, const ClassifierInfo& target) {
+  return {index, index < std::ssize(target.class_names) ? target.class_names[index] : "", probability};
+}
+
 ChosenClass chosen_class(const std::string& wanted, const Tensor& probs, const ClassifierInfo& target) {
-  ChosenClass out;
-  out.index = wanted == "predicted" ? static_cast<int>(probs.argmax().item<int64_t>())
-                                    : class_from_text(wanted, target);
-  if (out.index < static_cast<int>(target.class_names.size())) out.name = target.class_names[out.index];
-  out.probability = probs[out.index].item<double>();
-  return out;
+  const int index = wanted == "predicted" ? static_cast<int>(probs.argmax().item<int64_t>())
+                                          : class_from_text(wanted, target);
+  return class_at(index, probs[index].item<double>(), target);
 }
 
 nlohmann::ordered_json json_from(const ChosenClass& c) {

@@ -19,6 +19,8 @@ struct ChosenClass {
 };
 nlohmann::ordered_json json_from(const ChosenClass& chosen);
 
+ChosenClass class_at(int index, double probability, const ClassifierInfo& target);
+
 // `wanted`: "predicted", an index or a name; probs (C), double.
 ChosenClass chosen_class(const std::string& wanted, const Tensor& probs, const ClassifierInfo& target);
 

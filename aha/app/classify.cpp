@@ -1,29 +1,21 @@
 #include "aha/app/classify.h"
 
+#include "aha/app/input_batches.h"
 #include "aha/base/error.h"
 #include "aha/base/timer.h"
-#include "aha/data/prefetch.h"
 #include "aha/image/read.h"
 
 namespace aha {
 namespace {
 
-// Runs `count` images through the target in batches: consume(first index of the batch, probabilities (B, C)).
+// consume(first index of the batch, probabilities (B, C)) of `count` images.
 void run_batches(Classifier& target, int64_t count, const std::function<Image(int64_t)>& image,
                  const Context& context, const std::function<void(int64_t, const Tensor&)>& consume) {
-  const int64_t batch = context.batch_size > 0 ? context.batch_size : 16;
   const torch::NoGradGuard no_grad;
-  Prefetch<Tensor> inputs(count, 2, 2 * batch,
-                          [&](int64_t i) { return input_from_image(image(i), target.info().input); });
-  auto progress = context.progress("classify", count);
-  for (int64_t first = 0; first < count; first += batch) {
-    context.cancel->check();
-    std::vector<Tensor> rows;  // each (3, size, size)
-    for (int64_t i = first; i < std::min(first + batch, count); ++i) rows.push_back(*inputs.next());
-    const Tensor pixels = torch::stack(rows).to(torch_device(context));        // (B, 3, size, size)
-    consume(first, torch::softmax(target.logits(pixels), 1).to(torch::kCPU));  // (B, C)
-    progress.advance(static_cast<int64_t>(rows.size()));
-  }
+  const InputBatches inputs{"classify", count, context.batch_size > 0 ? context.batch_size : 16, image};
+  for_input_batches(inputs, target.info().input, context, [&](int64_t first, const Tensor& pixels) {
+    consume(first, torch::softmax(target.logits(pixels), 1).to(torch::kCPU));
+  });
 }
 
 }  // namespace
@@ -44,9 +36,7 @@ void classify(Classifier& target, const std::vector<std::string>& images, int to
             if (!std::isfinite(probability))
               throw work_error("{}: the target gives no finite probability for {}", info.name,
                                images[first + b]);
-            result.classes.push_back(
-                {index, index < static_cast<int>(info.class_names.size()) ? info.class_names[index] : "",
-                 probability});
+            result.classes.push_back(class_at(index, probability, info));
           }
           each(result);
         }

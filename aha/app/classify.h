@@ -5,21 +5,15 @@
 #include <string>
 #include <vector>
 
+#include "aha/app/chosen_class.h"
 #include "aha/base/context.h"
 #include "aha/data/dataset.h"
-#include "aha/networks/classifier.h"
 
 namespace aha {
 
-struct ScoredClass {
-  int index = 0;
-  std::string name;
-  double probability = 0;
-};
-
 struct Classified {
   std::string image;
-  std::vector<ScoredClass> classes;  // most probable first
+  std::vector<ChosenClass> classes;  // most probable first
 };
 
 // Calls `each` once per image, in order, as soon as its batch is done. Decoding runs ahead of the network;

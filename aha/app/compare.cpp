@@ -118,15 +118,14 @@ Drawn compared(const MethodContext& by, const std::string& image, const std::vec
 }  // namespace
 
 Fields fields(CompareOptions& o) {
-  Fields list;
-  list.add("methods", o.methods,
+  return Fields()
+      .add("methods", o.methods,
            "methods, NAME:key=value:key=value each (`aha models` and docs/methods.md have them); all = all "
            "that fit the target, slow ones too; default: those of a few passes and a control")
       .add("class", o.wanted, "the class that is explained: predicted, an index or a name")
       .add("out", o.out, "folder of STEM.compare.png")
-      .add("together", o.together, "one sheet OUT/compare.png with a block for each image");
-  list.nest("heat-", fields(o.heat));
-  return list;
+      .add("together", o.together, "one sheet OUT/compare.png with a block for each image")
+      .nest("heat-", fields(o.heat));
 }
 
 void compare(const MethodContext& by, const std::vector<std::string>& images, const CompareOptions& options,

@@ -6,10 +6,10 @@
 #include <filesystem>
 
 #include "aha/app/file_stems.h"
+#include "aha/app/input_batches.h"
 #include "aha/base/error.h"
 #include "aha/base/files.h"
 #include "aha/base/npy.h"
-#include "aha/data/prefetch.h"
 #include "aha/image/png.h"
 #include "aha/image/read.h"
 #include "aha/methods/catalog.h"
@@ -82,8 +82,8 @@ std::vector<Explanation> explained(const MethodContext& by, Method& method, cons
 }  // namespace
 
 Fields fields(ExplainOptions& o) {
-  Fields list;
-  list.add("method", o.method,
+  return Fields()
+      .add("method", o.method,
            "aha or any other method, NAME:key=value:key=value (`aha models` and docs/methods.md have them "
            "all)")
       .add("refine", o.refine, "steps on this image before the map is taken (method aha)")
@@ -91,9 +91,8 @@ Fields fields(ExplainOptions& o) {
       .add("budget", o.budget, "refine as far as this time allows for each image: 200ms, 1.5s")
       .add("class", o.wanted, "the class to explain: predicted, an index or a name")
       .add("out", o.out, "folder for STEM.map.npy, STEM.heat.png, STEM.overlay.png and STEM.json")
-      .add("score", o.score, "deletion and insertion of the map, and of a random one");
-  list.nest("heat-", fields(o.heat));
-  return list;
+      .add("score", o.score, "deletion and insertion of the map, and of a random one")
+      .nest("heat-", fields(o.heat));
 }
 
 double milliseconds_from_text(const std::string& text) {
@@ -116,26 +115,17 @@ void explain(const MethodContext& explained_by, const std::vector<std::string>& 
   if (!options.out.empty()) make_directories(options.out);
   const auto stems = file_stems(images);
 
-  const auto count = static_cast<int64_t>(images.size());
   const int64_t batch = method->timed() ? 1 : context.batch_size > 0 ? context.batch_size : kBatch;
-  Prefetch<Tensor> inputs(count, 2, 2 * batch,
-                          [&](int64_t i) { return input_from_image(read_image(images[i]), info.input); });
-  auto progress = context.progress("explain", count);
-  for (int64_t first = 0; first < count; first += batch) {
-    context.cancel->check();
-    const int64_t last = std::min(first + batch, count);
-    std::vector<Tensor> rows;  // each (3, size, size)
-    for (int64_t i = first; i < last; ++i) rows.push_back(*inputs.next());
-    const Tensor pixels = torch::stack(rows).to(torch_device(context));  // (B, 3, size, size)
-    auto done = explained(explained_by, *method, pixels, {images.begin() + first, images.begin() + last},
-                          options, context);
-    for (int64_t i = first; i < last; ++i) {
-      Explanation& one = done[i - first];
-      if (!options.out.empty()) write_files(one, pixels[i - first], stems[i], options);
-      each(one);
+  const InputBatches inputs{"explain", std::ssize(images), batch,
+                            [&](int64_t i) { return read_image(images[i]); }};
+  for_input_batches(inputs, info.input, context, [&](int64_t first, const Tensor& pixels) {
+    const auto begin = images.begin() + first;
+    auto done = explained(explained_by, *method, pixels, {begin, begin + pixels.size(0)}, options, context);
+    for (int64_t b = 0; b < pixels.size(0); ++b) {
+      if (!options.out.empty()) write_files(done[b], pixels[b], stems[first + b], options);
+      each(done[b]);
     }
-    progress.advance(last - first);
-  }
+  });
 }
 
 nlohmann::ordered_json json_from(const Explanation& e) {

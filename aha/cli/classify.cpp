@@ -26,8 +26,7 @@ Fields fields(ClassifyFlags& f) {
 
 nlohmann::json json_from(const Classified& one) {
   nlohmann::json classes = nlohmann::json::array();
-  for (const auto& c : one.classes)
-    classes.push_back({{"index", c.index}, {"name", c.name}, {"probability", c.probability}});
+  for (const auto& c : one.classes) classes.emplace_back(json_from(c));
   return {{"image", one.image}, {"classes", classes}};
 }
 

@@ -3,16 +3,6 @@
 #include "aha/base/error.h"
 
 namespace aha {
-namespace {
-
-std::optional<std::array<double, 3>> three(const std::vector<double>& values, const char* flag) {
-  if (values.empty()) return std::nullopt;
-  if (values.size() != 3)
-    throw input_error("{}: expected three numbers R,G,B, found {}", flag, values.size());
-  return std::array<double, 3>{values[0], values[1], values[2]};
-}
-
-}  // namespace
 
 Fields fields(TargetOptions& o) {
   return Fields()
@@ -31,8 +21,8 @@ std::pair<std::string, LoadOptions> named_target(const TargetOptions& options) {
         "--target: expected a bundled model, a model directory, ARCH:FILE or script:FILE.pt, found nothing");
   LoadOptions load;
   if (options.input_size > 0) load.input_size = options.input_size;
-  load.mean = three(options.mean, "--mean");
-  load.std = three(options.std, "--std");
+  load.mean = rgb_from_flag(options.mean, "--mean");
+  load.std = rgb_from_flag(options.std, "--std");
   return {options.target, load};
 }
 

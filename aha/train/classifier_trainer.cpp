@@ -56,20 +56,11 @@ int classes_of(const Dataset& data) {
 }
 
 InputSpec input_of(const FitOptions& options, int size) {
-  const bool cifar = options.data.starts_with("cifar10");
   InputSpec input;
   input.size = input.resize = size;  // an image that has this size already stays as it is
-  if (cifar) input.mean = kCifarMean, input.std = kCifarStd;
-  const auto set = [](const std::vector<double>& given, std::array<double, 3>& to, const char* name) {
-    if (given.empty()) return;
-    if (given.size() != 3) throw input_error("--{}: expected three numbers, found {}", name, given.size());
-    std::copy(given.begin(), given.end(), to.begin());
-  };
-  set(options.mean, input.mean, "mean");
-  set(options.std, input.std, "std");
-  for (const double s : input.std)
-    if (!(s > 0)) throw input_error("--std: expected numbers above 0, found {}", s);
-  return input;
+  if (options.data.starts_with("cifar10")) input.mean = kCifarMean, input.std = kCifarStd;
+  return with_overrides(
+      input, {.mean = rgb_from_flag(options.mean, "--mean"), .std = rgb_from_flag(options.std, "--std")});
 }
 
 class ClassifierTask : public TrainTask {
@@ -228,8 +219,8 @@ std::vector<std::string> names_of_classes(const Dataset& data, int classes) {
 }  // namespace
 
 Fields fields(FitOptions& o) {
-  Fields list;
-  list.add("arch", o.arch, "architecture, as `aha models` lists them")
+  return Fields()
+      .add("arch", o.arch, "architecture, as `aha models` lists them")
       .add("network", o.network, "changes to its sizes: key=value:key=value (widths=48,96,192:depths=2,2,2)")
       .add("init", o.init, "a model to fine-tune; a head of another size begins anew")
       .add("data", o.data, "training data (cifar10:train, folder:DIR, list:FILE.csv, imagenet:DIR:train)")
@@ -249,10 +240,9 @@ Fields fields(FitOptions& o) {
       .add("teacher-share", o.teacher_share, "weight of the teacher's answer against the label's")
       .range(0, 1)
       .add("teacher-temperature", o.teacher_temperature, "softness of the compared answers")
-      .range(0.1, 100);
-  list.nest("", fields(o.augment));
-  list.nest("", fields(o.train));
-  return list;
+      .range(0.1, 100)
+      .nest("", fields(o.augment))
+      .nest("", fields(o.train));
 }
 
 std::optional<FitReport> fit_classifier(const FitOptions& options, const Context& given_context) {
@@ -294,7 +284,7 @@ FitReport fit(const FitOptions& given, WorkerGroup& group, const Context& contex
   if (test.empty() && options.data == "cifar10:train") test = "cifar10:test";
   nlohmann::json figures = {{"held_out_accuracy", report.held_out_accuracy}};
   if (!test.empty()) {
-    // The second half of CIFAR-10's test images is kept for evaluates outside this repository.
+    // The second half of CIFAR-10's test images is kept for evaluations outside this repository.
     const auto examples = slice(open_dataset(test), {.limit = test == "cifar10:test" ? 5000 : 0});
     std::vector<int64_t> all(examples->size());
     std::iota(all.begin(), all.end(), 0);

@@ -21,11 +21,6 @@ int64_t cache_bytes(const ExplainerTrainOptions& options) {
   return options.view_area < 1 || options.cutmix_share > 0 ? 0 : int64_t{options.cache_mb} << 20;
 }
 
-int64_t steps_of(const TrainOptions& options, int64_t examples, int64_t global_batch) {
-  const int64_t steps = options.epochs * std::max<int64_t>(1, examples / global_batch);
-  return options.max_steps > 0 ? std::min(steps, options.max_steps) : steps;
-}
-
 // Means over the groups of a step.
 class TermMeans {
  public:
@@ -69,8 +64,8 @@ ExplainerTrainOptions::ExplainerTrainOptions() {
 }
 
 Fields fields(ExplainerTrainOptions& o) {
-  Fields list;
-  list.add("class", o.explained, "the class explained")
+  return Fields()
+      .add("class", o.explained, "the class explained")
       .choices({"predicted", "truth"})
       .add("norm-group", o.norm_group, "images that share BatchNorm's statistics and a grid")
       .range(1, 4096)
@@ -100,10 +95,9 @@ Fields fields(ExplainerTrainOptions& o) {
            "refinement keeps the explainer's own map where it is the better one")
       .add("refinement-perturbation-steps", o.refinement_steps,
            "S of refinement, for the card; 0 = training's")
-      .range(0, 4096);
-  list.nest("", fields(o.objective));
-  list.nest("", fields(o.train));
-  return list;
+      .range(0, 4096)
+      .nest("", fields(o.objective))
+      .nest("", fields(o.train));
 }
 
 ExplainerTask::ExplainerTask(Classifier& target, Explainer& explainer, const Dataset& data,
@@ -117,7 +111,7 @@ ExplainerTask::ExplainerTask(Classifier& target, Explainer& explainer, const Dat
       context_(context),
       reference_(with_mean_color(options.objective.reference, target.info().mean_color)),
       split_(held_out_split(data.size(), options.holdout)),
-      total_steps_(steps_of(options.train, examples(), global_batch)),
+      total_steps_(total_steps(options.train, examples(), global_batch)),
       features_(target, explainer, cache_bytes(options)),
       statistics_(*explainer.decoder()) {}
 

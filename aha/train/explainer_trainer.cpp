@@ -72,16 +72,15 @@ double searched_refinement_lr(ExplainerTask& task, const ExplainerTrainOptions& 
 }  // namespace
 
 Fields fields(ExplainerRun& r) {
-  Fields list;
-  list.add("data", r.data,
+  return Fields()
+      .add("data", r.data,
            "images to learn from: cifar10:train, folder:DIR, list:FILE.csv, imagenet:DIR:train")
       .nest("", fields(r.slice))
       .add("from", r.from,
            "a trained explainer of this target to go on from; encoder and shape are its own then, a --prior "
-           "is added");
-  list.nest("", fields(r.shape));
-  list.nest("", fields(r.train));
-  return list;
+           "is added")
+      .nest("", fields(r.shape))
+      .nest("", fields(r.train));
 }
 
 std::optional<ExplainerReport> train_explainer(const ExplainerRun& run, const Context& given_context) {

@@ -258,8 +258,8 @@ class Run {
 }  // namespace
 
 Fields fields(TrainOptions& o) {
-  Fields list;
-  list.add("out", o.out, "folder of the run; a model directory at the end")
+  return Fields()
+      .add("out", o.out, "folder of the run; a model directory at the end")
       .add("epochs", o.epochs, "passes over the data")
       .range(1, 100000)
       .add("max-steps", o.max_steps, "end after so many steps; 0 = all epochs")
@@ -281,10 +281,9 @@ Fields fields(TrainOptions& o) {
       .add("average", o.average, "memory of the moving average that is kept; 0 = none")
       .range(0, 0.999999)
       .add("max-loss", o.max_loss, "a larger loss counts as divergence")
-      .range(0, 1e30);
-  list.nest("", fields(o.optimizer));
-  list.nest("", fields(o.schedule));
-  return list;
+      .range(0, 1e30)
+      .nest("", fields(o.optimizer))
+      .nest("", fields(o.schedule));
 }
 
 void stop_if_canceled(const Context& context) {
@@ -303,6 +302,11 @@ HeldOutSplit held_out_split(int64_t examples, int64_t wanted) {
 
 std::vector<int64_t> shuffled(int64_t examples, uint64_t seed, int64_t epoch) {
   return Rng(seed, stream_id({kShufflePurpose, static_cast<uint64_t>(epoch)})).permutation(examples);
+}
+
+int64_t total_steps(const TrainOptions& options, int64_t examples, int64_t global_batch) {
+  const int64_t steps = options.epochs * std::max<int64_t>(1, examples / global_batch);
+  return options.max_steps > 0 ? std::min(steps, options.max_steps) : steps;
 }
 
 nlohmann::json settings_that_decide(const Fields& fields) {
@@ -326,8 +330,8 @@ TrainReport train(TrainTask& task, const TrainOptions& options, int64_t global_b
   make_directories(options.out);
 
   Order order(task.examples(), global_batch, context.seed, group);
-  const int64_t epoch_steps = order.steps_per_epoch(), all_epochs = options.epochs * epoch_steps;
-  const int64_t total = options.max_steps > 0 ? std::min(options.max_steps, all_epochs) : all_epochs;
+  const int64_t epoch_steps = order.steps_per_epoch();
+  const int64_t total = total_steps(options, task.examples(), global_batch);
   task.network().train();
   Run run(task, options, global_batch, settings, group, context);
   run.begin(total);

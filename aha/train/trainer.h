@@ -104,6 +104,9 @@ HeldOutSplit held_out_split(int64_t examples, int64_t wanted);
 // size), the last incomplete one is left out.
 std::vector<int64_t> shuffled(int64_t examples, uint64_t seed, int64_t epoch);
 
+// Steps of the whole run: whole batches of every epoch, at most max_steps.
+int64_t total_steps(const TrainOptions& options, int64_t examples, int64_t global_batch);
+
 // Options as JSON without those that only say where and how fast (out, resume, workers, intervals): what a
 // run and its resumption have to agree on.
 nlohmann::json settings_that_decide(const Fields& fields);
