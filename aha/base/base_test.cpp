@@ -10,11 +10,11 @@
 #include "aha/base/files.h"
 #include "aha/base/options.h"
 #include "aha/base/parallel.h"
+#include "aha/base/rank_correlation.h"
 #include "aha/base/rng.h"
 #include "aha/base/startup.h"
 #include "aha/base/stats.h"
 #include "aha/testing/checks.h"
-#include "aha/base/rank_correlation.h"
 
 namespace aha {
 namespace {

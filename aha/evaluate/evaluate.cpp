@@ -561,9 +561,9 @@ std::optional<Evaluation> evaluate_together(const MethodContext& explained_by, c
   const auto settings = shared_settings(info, input, protocol, reference_options, options.score, context);
   const RowKeys keys(settings, explainer_card(explained_by));
   const auto run_as = [&](const WorkerGroup& who) {
-    auto evaluator = std::make_unique<Evaluator>(explained_by, methods, data, options, protocol,
-                                                 reference_options, input, selection.chosen, asked.methods,
-                                                 measured, keys, out, who, context);
+    auto evaluator =
+        std::make_unique<Evaluator>(explained_by, methods, data, options, protocol, reference_options, input,
+                                    selection.chosen, asked.methods, measured, keys, out, who, context);
     evaluator->run();
     return evaluator;
   };

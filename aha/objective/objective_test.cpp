@@ -10,13 +10,13 @@
 
 #include "aha/base/error.h"
 #include "aha/base/parallel.h"
+#include "aha/base/rank_correlation.h"
 #include "aha/objective/guard.h"
 #include "aha/objective/refine.h"
 #include "aha/objective/sequence_probabilities.h"
 #include "aha/objective/terms.h"
 #include "aha/tensor/one_thread_each.h"
 #include "aha/testing/close.h"
-#include "aha/base/rank_correlation.h"
 #include "aha/testing/toy_classifiers.h"
 
 namespace aha {

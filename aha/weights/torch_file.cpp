@@ -200,7 +200,8 @@ std::vector<int64_t> StateDictReader::numbers_from(const std::string& name, Pick
   if (const auto* size = arguments_of_call(value, "torch", "Size"); size && size->size() == 1)
     value = size->front();
   const auto* tuple = value->get<PickleTuple>();
-  if (!tuple || tuple->items.size() > kMostTorchRank) throw bad_tensor(name, "a shape that is no short tuple");
+  if (!tuple || tuple->items.size() > kMostTorchRank)
+    throw bad_tensor(name, "a shape that is no short tuple");
   std::vector<int64_t> out;
   for (const PickleRef item : tuple->items) {
     const auto* number = item->get<int64_t>();
