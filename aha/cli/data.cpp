@@ -60,7 +60,9 @@ void info(const std::string& spec, Call& call) {
       break;
     }
     fmt::print("  {:>5}  {:>7} images  {}\n", label, count,
-               label >= 0 && label < static_cast<int>(names.size()) ? names[label] : "");
+               label < 0                                ? "without a label"
+               : label < static_cast<int>(names.size()) ? names[label]
+                                                        : "");
   }
 }
 

@@ -149,20 +149,23 @@ Box box_of_map(const Tensor& map, double threshold) {
 }
 
 std::vector<MetricRecord> localization_metrics() {
-  const auto one = [](std::string name, std::string summary, std::string paper) {
+  const auto one = [](std::string name, std::string summary, std::string paper, std::string note = {}) {
     return MetricRecord{.name = std::move(name),
                         .summary = std::move(summary),
                         .paper = std::move(paper),
                         .need = MetricNeed::kBox,
                         .higher_is_better = true,
-                        .make = make_localization};
+                        .make = make_localization,
+                        .note = std::move(note)};
   };
   return {
       one("pointing", "whether the map's greatest value lies in a box of the object", "Zhang et al. 2018"),
       one("energy", "share of the map's positive values inside the object's boxes",
           "Wang et al. 2020, Score-CAM"),
       one("box-iou", "IoU of the object's box and the one around the map's largest strong part",
-          "Zhou et al. 2016, CAM")};
+          "Zhou et al. 2016, CAM",
+          "A map that is strong everywhere draws the box of the whole image, which large objects fill "
+          "well.")};
 }
 
 }  // namespace aha
