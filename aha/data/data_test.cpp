@@ -101,6 +101,22 @@ TEST(Dataset, AListMayHaveMasksAndBoxes) {
   EXPECT_EQ(second->annotation(0).mask.rgb, object.rgb);
 }
 
+TEST(Dataset, RealListsOpenAsTheyAre) {
+  const std::string pets = checks::shared_file("pets/pets.csv"),
+                    boxes = checks::shared_file("imagenet/check_boxes.csv");
+  if (!std::filesystem::exists(pets)) GTEST_SKIP() << pets << " is not here";
+  const auto masked = open_dataset("list:" + pets);
+  const Image photo = masked->image(0), mask = masked->annotation(0).mask;
+  EXPECT_EQ(masked->label(0), 161);
+  EXPECT_EQ(mask.width, photo.width);
+  const auto object = std::count(mask.rgb.begin(), mask.rgb.end(), 1);
+  EXPECT_GT(object, 0);
+  EXPECT_LT(object, std::ssize(mask.rgb));
+  const auto boxed = open_dataset("list:" + boxes);
+  EXPECT_EQ(boxed->size(), 997);  // 1632 boxes
+  EXPECT_EQ(boxed->annotation(0).boxes, (std::vector<Box>{{70.5, 157.7, 196.7, 219.8}}));
+}
+
 TEST(Dataset, AListWithWrongColumnsIsRefused) {
   const std::string folder = fresh_folder("data_columns");
   const auto refusal = [&](const std::string& text) {
