@@ -28,7 +28,7 @@ std::string effort_text(const Attribution::Made& made) {
   const std::string passes = text_from_passes(made.passes);
   if (made.steps == 0) return passes;
   const std::string steps = fmt::format("refined {} step{}", made.steps, made.steps == 1 ? "" : "s");
-  if (std::isnan(made.loss)) return fmt::format("{}, but the map before is better: kept, {}", steps, passes);
+  if (std::isnan(made.loss)) return fmt::format("{} without gain: the map before is kept, {}", steps, passes);
   return fmt::format("{} to loss {:.4f}, {}", steps, made.loss, passes);
 }
 

@@ -17,9 +17,9 @@ cmp spec/a.map.npy flag/a.map.npy || fail "expected the same map from aha:T=3 an
 expect 0 $explain --method aha:T=3:guard=off "$FIXTURES/good/a.png"
 says "refined 3 steps to loss"
 says "55 F + 54 B"
-# Steps that are far too long are noticed, and the map before is kept.
-expect 0 $explain --method aha:T=3:lr=10 --out kept "$FIXTURES/good/a.png"
-says "refined 3 steps, but the map before is better: kept, 103 F + 54 B"
+# Steps that gain nothing are noticed, and the map before is kept.
+expect 0 $explain --method aha:T=3:lr=1e-30 --out kept "$FIXTURES/good/a.png"
+says "refined 3 steps without gain: the map before is kept, 103 F + 54 B"
 expect 0 $explain --out plain "$FIXTURES/good/a.png"
 cmp kept/a.map.npy plain/a.map.npy || fail "expected the explainer's own map"
 expect 0 $explain --json "$FIXTURES/good/a.png"
