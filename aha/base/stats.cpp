@@ -138,27 +138,33 @@ Interval bootstrap(std::span<const double> values, uint64_t seed, int resamples)
 
 std::vector<double> sign_flip_p(const Columns& columns, uint64_t seed, int flips) {
   const size_t n = count_of(columns);
-  std::vector<double> out(columns.size(), 1);
-  if (n == 0) return out;
+  std::vector<double> out(columns.size(), 1), sums(columns.size()), squares(columns.size());
   const bool exact = n <= kExactImages;
   const int rounds = exact ? 1 << n : flips;
-  const auto sums = weighted_sums(columns, rounds, [&](int64_t r, std::vector<double>& signs) {
-    Rng rng(seed, stream_id({kFlips, n, static_cast<uint64_t>(r)}));
+  Columns flipped;  // those whose bound is not below anything that flips can show
+  std::vector<size_t> which;
+  for (size_t c = 0; c < columns.size(); ++c) {
+    for (const double v : columns[c]) sums[c] += v, squares[c] += v * v;
+    if (squares[c] == 0) continue;
+    out[c] = exact ? 1 : gaussian_bound(std::abs(sums[c]) / std::sqrt(squares[c]));
+    if (out[c] <= 1 / (rounds + 1.0)) continue;
+    which.push_back(c);
+    flipped.push_back(columns[c]);
+  }
+  const auto found = weighted_sums(flipped, rounds, [&](int64_t r, std::vector<double>& signs) {
+    const Rng rng(seed, stream_id({kFlips, n, static_cast<uint64_t>(r)}));
     uint32_t bits = static_cast<uint32_t>(r);
     for (size_t i = 0; i < n; ++i, bits >>= 1) {
-      if (!exact && i % 32 == 0) bits = rng.bits();
+      if (!exact && i % 32 == 0) bits = rng.bits_at(i / 32);
       signs[i] = bits & 1 ? 1 : -1;
     }
   });
-  for (size_t c = 0; c < columns.size(); ++c) {
-    double sum = 0, squares = 0;
-    for (const double v : columns[c]) sum += v, squares += v * v;
-    if (squares == 0) continue;
-    const double seen = std::abs(sum) - 1e-12 * std::sqrt(squares * static_cast<double>(n));
+  for (size_t k = 0; k < which.size(); ++k) {
+    const size_t c = which[k];
+    const double seen = std::abs(sums[c]) - 1e-12 * std::sqrt(squares[c] * static_cast<double>(n));
     const auto as_extreme = static_cast<double>(
-        std::count_if(sums[c].begin(), sums[c].end(), [&](double s) { return std::abs(s) >= seen; }));
-    const double estimate = exact ? as_extreme / rounds : (as_extreme + 1) / (rounds + 1);
-    out[c] = std::min(estimate, exact ? 1.0 : gaussian_bound(std::abs(sum) / std::sqrt(squares)));
+        std::count_if(found[k].begin(), found[k].end(), [&](double s) { return std::abs(s) >= seen; }));
+    out[c] = std::min(out[c], exact ? as_extreme / rounds : (as_extreme + 1) / (rounds + 1));
   }
   return out;
 }
