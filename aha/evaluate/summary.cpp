@@ -183,36 +183,29 @@ MethodSummary method_summary(const RowTable& rows, const SummaryOptions& o,
 
 // The methods of one explained class with their rows, image by image.
 struct ClassTable {
-  const RowTable& rows;
   const SummaryOptions& o;
   const std::vector<std::string>& images;
-  std::vector<MethodSummary*> methods;
-  std::vector<std::vector<const Row*>> grid = {};              // [method][image]
-  std::map<std::string, std::vector<Measured>> measured = {};  // by metric, [method]
-  std::map<std::string, Columns> drawn = {};                   // by metric, [method]: resampled means
+  std::vector<MethodSummary*> methods = {};
+  std::vector<std::vector<const Row*>> grid = {};                                 // [method][image]
+  std::vector<std::vector<const std::vector<const MetricValues*>*>> values = {};  // [method][image]
+  std::map<std::string, Columns> drawn = {};  // by metric, [method]: resampled means
 
-  const std::vector<Measured>& of(const MetricRecord& metric) {
-    const auto at = measured.find(metric.name);
-    if (at != measured.end()) return at->second;
-    std::vector<Measured> out(methods.size());
-    if (!metric.parts.empty()) {
-      const auto less = of(metric_record(metric.parts[0])), more = of(metric_record(metric.parts[1]));
-      for (size_t m = 0; m < methods.size(); ++m)
-        for (size_t i = 0; i < images.size(); ++i)
-          out[m].push_back(difference_of(metric, less[m][i], more[m][i]));
-    } else {
-      for (size_t m = 0; m < methods.size(); ++m)
-        for (size_t i = 0; i < images.size(); ++i)
-          out[m].push_back(parts_of(
-              metric, *grid[m][i], values_of(rows, images[i], methods[m]->method, methods[m]->explained), o));
-    }
-    return measured[metric.name] = std::move(out);
+  // [method][image]
+  std::vector<Measured> of(const MetricRecord& metric) const {
+    std::vector<Measured> out(methods.size()), less, more;
+    if (!metric.parts.empty())
+      less = of(metric_record(metric.parts[0])), more = of(metric_record(metric.parts[1]));
+    for (size_t m = 0; m < methods.size(); ++m)
+      for (size_t i = 0; i < images.size(); ++i)
+        out[m].push_back(metric.parts.empty() ? parts_of(metric, *grid[m][i], *values[m][i], o)
+                                              : difference_of(metric, less[m][i], more[m][i]));
+    return out;
   }
 };
 
 // The metric of every method, over the images where all of them could be measured.
 void add_metric(const MetricRecord& metric, ClassTable& table) {
-  const auto& all = table.of(metric);
+  const auto all = table.of(metric);
   const auto& methods = table.methods;
   const auto& o = table.o;
   std::vector<size_t> measured;
@@ -541,13 +534,17 @@ Summary summarize(const RowTable& rows, const SummaryOptions& o) {
     for (size_t m = 0; m < o.methods.size(); ++m)
       s.rows.push_back(method_summary(rows, o, s.images, m, explained));
   for (const auto& explained : o.explained) {
-    ClassTable table{rows, o, s.images, {}};
+    ClassTable table{o, s.images};
     auto& same_class = table.methods;
     for (auto& row : s.rows)
       if (row.explained == explained) {
         same_class.push_back(&row);
         auto& line = table.grid.emplace_back();
-        for (const auto& image : s.images) line.push_back(&row_of(rows, image, row.method, explained));
+        auto& values = table.values.emplace_back();
+        for (const auto& image : s.images) {
+          line.push_back(&row_of(rows, image, row.method, explained));
+          values.push_back(&values_of(rows, image, row.method, explained));
+        }
       }
     for (const auto& metric : o.metrics) {
       add_metric(metric, table);
