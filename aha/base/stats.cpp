@@ -151,6 +151,7 @@ std::vector<double> sign_flip_p(const Columns& columns, uint64_t seed, int flips
     which.push_back(c);
     flipped.push_back(columns[c]);
   }
+  if (which.empty()) return out;
   const auto found = weighted_sums(flipped, rounds, [&](int64_t r, std::vector<double>& signs) {
     const Rng rng(seed, stream_id({kFlips, n, static_cast<uint64_t>(r)}));
     uint32_t bits = static_cast<uint32_t>(r);

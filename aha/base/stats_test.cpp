@@ -105,6 +105,9 @@ TEST(SignFlip, ManyImagesAreSampled) {
   const double p = sign_flip_p({std::vector<double>(40, 1)})[0];
   EXPECT_NEAR(p, 3.178 * std::erfc(std::sqrt(20.0)), 1e-3 * p);
   EXPECT_GT(p, std::pow(2, -39));
+  EXPECT_EQ(sign_flip_p({values, std::vector<double>(20, 0.5)}, 3)[0], sign_flip_p({values}, 3)[0])
+      << "a column that needs no flips changes nothing for the others";
+  EXPECT_TRUE(sign_flip_p({}).empty());
 }
 
 // 0.01, 0.02, 0.03, 0.04 times 4, 3, 2, 1: 0.04, 0.06, 0.06, then 0.04 that must not fall.
