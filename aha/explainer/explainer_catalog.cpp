@@ -35,11 +35,11 @@ std::string encoder_in(const fs::path& folder, const ModelCard::EncoderPart& par
 std::string find_encoder(const std::string& given, const std::string& directory,
                          const ModelCard::EncoderPart& part) {
   if (!given.empty()) return fs::is_regular_file(given) ? part.architecture + ":" + given : given;
-  if (const auto spec = encoder_in(directory, part, true); !spec.empty()) return spec;
+  if (auto spec = encoder_in(directory, part, true); !spec.empty()) return spec;
   const auto around = fs::weakly_canonical(directory).parent_path();
-  if (const auto spec = encoder_in(around, part, false); !spec.empty()) return spec;
+  if (auto spec = encoder_in(around, part, false); !spec.empty()) return spec;
   const auto bundled = bundled_models_folder();
-  if (const auto spec = bundled.empty() ? "" : encoder_in(bundled, part, true); !spec.empty()) return spec;
+  if (auto spec = bundled.empty() ? "" : encoder_in(bundled, part, true); !spec.empty()) return spec;
   throw input_error(
       "{}: its encoder is a {} with sha256 {}; found no such weights beside the card, no such model beside "
       "its folder, neither in {}; expected --encoder FILE",

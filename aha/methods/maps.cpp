@@ -101,7 +101,7 @@ class Maps : public Method {
       fs::path whole = folder_;
       for (auto part = first; part != parts.end(); ++part) whole /= *part;
       for (const char* extension : {".npy", ".map.npy"})
-        if (const std::string file = whole.string() + extension; fs::is_regular_file(file)) return file;
+        if (std::string file = whole.string() + extension; fs::is_regular_file(file)) return file;
     }
     return "";
   }

@@ -86,7 +86,7 @@ class Mda : public Method {
   static std::string fitting_prior(const MethodContext& context) {
     for (const std::string name : {"bi-att", "chefer", "gradcam", "gradient"})
       for (const auto& record : method_catalog())
-        if (record.name == name && record.fits(context)) return name;
+        if (record.name == name && record.fits(context)) return record.name;
     throw input_error("method mda: expected prior=METHOD, as none of its own fits {}",
                       context.target.info().name);
   }
@@ -133,7 +133,7 @@ class Mda::Search {
       for (size_t i = 0; i < values.size(); ++i)
         values[i] = static_cast<double>(values.size() - 1 - i) / static_cast<double>(values.size());
     }
-    const Tensor map = painted(order, values);
+    Tensor map = painted(order, values);
     if (!options_.smoothed_) return map;
     return upsampled(pool(grid_, map.unsqueeze(0)).view({1, grid_.rows, grid_.columns}), image_.size(1),
                      image_.size(2))[0];

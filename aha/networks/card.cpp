@@ -66,7 +66,7 @@ ModelCard card_from_json(const json& j, const std::string& where) {
 
   const auto encoder = object_at(j, "encoder", where);
   check_json_keys(encoder, {"architecture", "model", "sha256", "levels", "normalized"}, where + ": encoder");
-  card.encoder.emplace();
+  card.encoder = ModelCard::EncoderPart{};
   // Older cards have the spec that was typed, ARCHITECTURE:FILE; the file is known by its sha256 now.
   const std::string typed =
       member<std::string>(encoder, encoder.contains("model") ? "model" : "architecture", where + ": encoder");

@@ -238,9 +238,9 @@ Preprocessing preprocessing_from_json(const json& j, const std::string& where) {
   const bool is_timm = j.contains("pretrained_cfg") || (j.contains("crop_pct") && j.contains("input_size"));
   const bool is_huggingface =
       j.contains("image_mean") || j.contains("image_processor_type") || j.contains("feature_extractor_type");
-  const auto p = is_timm          ? preprocessing_from_timm(j, where)
-                 : is_huggingface ? preprocessing_from_huggingface(j, where)
-                                  : preprocessing_from_ours(j, where);
+  auto p = is_timm          ? preprocessing_from_timm(j, where)
+           : is_huggingface ? preprocessing_from_huggingface(j, where)
+                            : preprocessing_from_ours(j, where);
   check_std(p.input, where);
   return p;
 }

@@ -257,8 +257,9 @@ std::vector<Rule> resnet_rules() {
   add_norm(rules, "bn1");
   for (const std::string block : {"layer1.{j}.", "layer2.{j}.", "layer3.{j}.", "layer4.{j}."}) {
     for (const std::string number : {"1", "2", "3"}) {
-      rules.push_back({block + "conv" + number + ".weight", block + "conv" + number + ".weight"});
-      add_norm(rules, block + "bn" + number);
+      const auto weight = fmt::format("{}conv{}.weight", block, number);
+      rules.push_back({weight, weight});
+      add_norm(rules, fmt::format("{}bn{}", block, number));
     }
     rules.push_back({block + "downsample.0.weight", block + "downsample.0.weight"});
     add_norm(rules, block + "downsample.1");

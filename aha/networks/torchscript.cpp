@@ -61,8 +61,7 @@ Tensor tensor_from_output(const c10::IValue& output, const std::string& path) {
   if (output.isTensor()) return output.toTensor();
   if (output.isTuple() && !output.toTupleRef().elements().empty())
     return tensor_from_output(output.toTupleRef().elements()[0], path);
-  if (output.isList() && output.toListRef().size() > 0)
-    return tensor_from_output(output.toListRef()[0], path);
+  if (output.isList() && !output.toListRef().empty()) return tensor_from_output(output.toListRef()[0], path);
   if (output.isGenericDict()) {
     std::vector<std::string> keys;
     for (const auto& item : output.toGenericDict()) {
@@ -100,9 +99,9 @@ bool are_probabilities(const Tensor& rows) {
 
 class ScriptClassifier : public Classifier {
  public:
-  ScriptClassifier(torch::jit::Module module, ClassifierInfo info, const Preprocessing& preprocessing,
+  ScriptClassifier(const torch::jit::Module& module, ClassifierInfo info, const Preprocessing& preprocessing,
                    at::Device device)
-      : module_(std::move(module)) {
+      : module_(module) {
     info_ = std::move(info);
     info_.input = preprocessing.input;
     const torch::NoGradGuard no_grad;
@@ -214,7 +213,7 @@ std::unique_ptr<Classifier> load_script_classifier(const std::string& path, cons
   else if (const auto beside = preprocessing_beside(path))
     preprocessing = *beside;
   preprocessing.input = with_overrides(preprocessing.input, options);
-  return std::make_unique<ScriptClassifier>(std::move(module), std::move(info), preprocessing, device);
+  return std::make_unique<ScriptClassifier>(module, std::move(info), preprocessing, device);
 }
 
 }  // namespace aha

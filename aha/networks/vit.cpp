@@ -159,7 +159,7 @@ Tensor VitImpl::embed(const Tensor& x, Taps* taps) {
   }
   if (config.registers > 0) parts.push_back(reg_token.expand({B, -1, -1}));
   parts.push_back(patches);
-  const auto tokens = torch::cat(parts, 1);  // (B, T, D)
+  auto tokens = torch::cat(parts, 1);  // (B, T, D)
   if (taps) taps->offer("embed", tokens);
   return tokens;
 }
@@ -177,7 +177,7 @@ Tensor VitImpl::run_blocks(Tensor tokens, const RopeTable* rope, Taps* taps, int
 Tensor VitImpl::tokens(const Tensor& x, Taps* taps) {
   if (taps) taps->check(tap_names(), "vision transformer");
   const auto table = rope_for(x);
-  const auto normalized = norm(run_blocks(embed(x, taps), table ? &*table : nullptr, taps));
+  auto normalized = norm(run_blocks(embed(x, taps), table ? &*table : nullptr, taps));
   if (taps) taps->offer("norm", normalized);
   return normalized;
 }

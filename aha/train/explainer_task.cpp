@@ -166,7 +166,7 @@ Losses ExplainerTask::losses(const Batch& batch) {
     means.add(objective(target_, maps, images, step, options_.objective, context_));
     after += statistics_.flat();
   }
-  after /= static_cast<double>(B / n);
+  after /= static_cast<double>(B) / static_cast<double>(n);
   group_.sum(after);
   statistics_.set(after / group_.size());
   statistics_.set_count(batch.step + 1);
