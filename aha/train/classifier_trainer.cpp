@@ -59,8 +59,9 @@ InputSpec input_of(const FitOptions& options, int size) {
   InputSpec input;
   input.size = input.resize = size;  // an image that has this size already stays as it is
   if (options.data.starts_with("cifar10")) input.mean = kCifarMean, input.std = kCifarStd;
-  return with_overrides(
-      input, {.mean = rgb_from_flag(options.mean, "--mean"), .std = rgb_from_flag(options.std, "--std")});
+  return with_overrides(input, {.input_size = {},
+                                .mean = rgb_from_flag(options.mean, "--mean"),
+                                .std = rgb_from_flag(options.std, "--std")});
 }
 
 class ClassifierTask : public TrainTask {
