@@ -13,7 +13,9 @@
 
 namespace aha {
 
-constexpr int kGuardPoints = 4;  // k at 1/5, 2/5, 3/5 and 4/5 of the pixels
+constexpr int kGuardPoints = 4;        // k at 1/5, 2/5, 3/5 and 4/5 of the pixels
+constexpr double kGuardMargin = 0.02;  // by which a refined map must be better: smaller gains of so few
+                                       // points are often none
 
 // map (1, H, W) of images with B = 1. Its references and what they look like are the objective's.
 double hard_ins_del(Classifier& target, const Tensor& map, const ObjectiveImages& images,

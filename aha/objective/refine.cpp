@@ -83,10 +83,10 @@ struct OneImage {
     return {nothing};
   }
 
-  // The better of this map and the explainer's own; of equals, and where there is no score, the latter.
+  // This map where it is clearly better than the explainer's own, else the latter.
   KeptByGuard guarded(const Tensor& map) {
     if (!own.defined() || steps_done == 0 || !all_finite(map)) return {map};
-    if (hard_ins_del(target, map, images, options.objective) > own_score) return {map};
+    if (hard_ins_del(target, map, images, options.objective) > own_score + kGuardMargin) return {map};
     return {own, true};
   }
 
