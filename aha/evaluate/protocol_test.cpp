@@ -36,8 +36,8 @@ TEST(Protocol, NamedOnesAreWhatTheySay) {
   EXPECT_TRUE(mda.selects());
   EXPECT_EQ(sweep_options(chefer).rule, AreaRule::kInner);
   EXPECT_EQ(chefer.references, std::vector<std::string>{"black"});
-  for (const Protocol* protocol : {&paper, &equations, &rise, &mda, &chefer})
-    EXPECT_NO_THROW(metrics_from_names(protocol->metrics)) << protocol->name;
+  for (const auto& name : protocol_names())
+    EXPECT_NO_THROW(metrics_from_names(protocol_named(name).metrics)) << name;
   EXPECT_THROW(protocol_named("papre"), Error);
 }
 

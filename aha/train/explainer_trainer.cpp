@@ -1,5 +1,7 @@
 #include "aha/train/explainer_trainer.h"
 
+#include <cmath>
+
 #include "aha/tensor/torch.h"
 
 #include "aha/base/error.h"
@@ -162,6 +164,8 @@ ModelCard explainer_card(const ClassifierInfo& target, const std::string& data,
                        {"held_out_insertion", report.train.best.at("insertion")},
                        {"held_out_ins_del", report.train.best.at("ins-del")},
                        {"steps", report.train.steps}}}};
+  if (report.train.first_step == 0)  // a continued run knows only its own part
+    card.provenance["figures"]["seconds"] = std::round(report.train.seconds);
   return card;
 }
 
