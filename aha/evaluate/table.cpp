@@ -135,7 +135,9 @@ std::vector<std::string> legend_of(const Summary& s) {
     });
   };
   if (any_metric([](const MetricSummary& m) { return m.optimized; }))
-    out.push_back("†: the method's maps are searched or trained for this metric: not evidence from outside");
+    out.push_back(
+        "†: the method's maps are searched or trained for this metric: "
+        "not evidence from outside");
   if (any_metric([](const MetricSummary& m) { return !std::isnan(m.place); }))
     out.push_back("%: how far on the way from the best floor (0) to the best ceiling (100)");
   else if (s.methods.size() > 1)

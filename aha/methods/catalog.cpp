@@ -138,7 +138,8 @@ std::vector<MethodRecord>& all_methods() {
       }},
       {MethodKind::kTransformerOrConvNet, {
           gradcam_method(),
-          optimizing({"deletion", "insertion", "mas-deletion", "mas-insertion", "rise-deletion", "rise-insertion"}, mda_method()),
+          optimizing({"deletion", "insertion", "mas-deletion", "mas-insertion", "rise-deletion",
+                      "rise-insertion"}, mda_method()),
       }},
       {MethodKind::kConvNet, {
           gradcam_plus_method(),
