@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "aha/app/explain.h"
+#include "aha/app/explanation_sheet.h"
 #include "aha/app/file_stems.h"
 #include "aha/base/error.h"
 #include "aha/base/files.h"
@@ -32,25 +33,11 @@ double ins_del(const ComparedMethod& m) {
   return m.scored.score->insertion - m.scored.score->deletion;
 }
 
-std::string text_from_seconds(double seconds) {
-  if (seconds < 0.00005) return "< 0.1 ms";
-  if (seconds < 0.00995) return fmt::format("{:.1f} ms", 1e3 * seconds);
-  return seconds < 0.9995 ? fmt::format("{:.0f} ms", 1e3 * seconds) : fmt::format("{:.1f} s", seconds);
-}
-
-// "vit_b_16" of vit_b_16:path/to/weights.pth, "model.pt" of script:path/to/model.pt, "model" of path/to/model
-std::string short_name(const ClassifierInfo& target) {
-  const size_t colon = target.name.find(':');
-  if (colon != std::string::npos && target.architecture != "script") return target.name.substr(0, colon);
-  return std::filesystem::path(target.name).filename().string();
-}
-
 SheetBlock block_of(const Drawn& drawn, const ClassifierInfo& target) {
   const Compared& c = drawn.compared;
   SheetBlock block;
   block.image = drawn.image;
-  block.title = c.chosen.name.empty() ? fmt::format("class {}", c.chosen.index)
-                                      : c.chosen.name.substr(0, c.chosen.name.find(','));
+  block.title = short_name(c.chosen);
   block.lines = {fmt::format("{:.1f} %", 100 * c.chosen.probability), short_name(target),
                  std::filesystem::path(c.image).filename().string()};
   const auto best = std::max_element(c.methods.begin(), c.methods.end(),
@@ -125,6 +112,7 @@ Fields fields(CompareOptions& o) {
       .add("class", o.wanted, "the class that is explained: predicted, an index or a name")
       .add("out", o.out, "folder of STEM.compare.png")
       .add("together", o.together, "one sheet OUT/compare.png with a block for each image")
+      .add("contours", o.heat.contours, "lines around the top 10, 25 and 50 % of the pixels")
       .nest("heat-", fields(o.heat));
 }
 

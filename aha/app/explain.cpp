@@ -5,10 +5,12 @@
 #include <charconv>
 #include <filesystem>
 
+#include "aha/app/explanation_sheet.h"
 #include "aha/app/file_stems.h"
 #include "aha/app/input_batches.h"
 #include "aha/base/error.h"
 #include "aha/base/files.h"
+#include "aha/base/log.h"
 #include "aha/base/npy.h"
 #include "aha/image/png.h"
 #include "aha/image/read.h"
@@ -31,8 +33,8 @@ nlohmann::json method_options(const ExplainOptions& options) {
   return out;
 }
 
-void write_files(Explanation& e, const Tensor& pixels, const std::string& stem,
-                 const ExplainOptions& options) {
+void write_files(Explanation& e, const Tensor& pixels, const KeptPhoto& photo, const std::string& stem,
+                 const ClassifierInfo& target, const ExplainOptions& options) {
   const Tensor& map = e.scored.map;
   const std::span<const float> values(map.data_ptr<float>(), static_cast<size_t>(map.numel()));
   const auto H = static_cast<int>(map.size(0)), W = static_cast<int>(map.size(1));
@@ -41,11 +43,22 @@ void write_files(Explanation& e, const Tensor& pixels, const std::string& stem,
   e.heat_file = base + ".heat.png";
   e.overlay_file = base + ".overlay.png";
   e.json_file = base + ".json";
+  if (options.sheet) e.sheet_file = base + ".sheet.png";
+  const bool replaces = fs::exists(e.map_file);
   write_npy(e.map_file, {H, W}, values);
-  write_png(e.heat_file, heat_image(values, W, H, options.heat));
-  write_png(e.overlay_file, overlay(image_from_tensor(pixels), values, W, H, options.heat));
+  if (options.size == "original") {
+    const Image& image = photo.image;
+    const Box& part = photo.seen;
+    write_png(e.heat_file, heat_image(values, W, H, image.width, image.height, part, options.heat));
+    write_png(e.overlay_file, overlay(image, values, W, H, part, options.heat));
+  } else {
+    write_png(e.heat_file, heat_image(values, W, H, options.heat));
+    write_png(e.overlay_file, overlay(image_from_tensor(pixels), values, W, H, options.heat));
+  }
+  if (options.sheet) write_png(e.sheet_file, sheet_of_explanation(e, photo, target, options.heat));
   write_file_atomically(e.json_file,
                         json_from(e).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  if (replaces) spdlog::info("{}.*: overwritten", base);
 }
 
 // The maps of a batch with their scores; pixels (B, 3, H, W).
@@ -90,7 +103,13 @@ Fields fields(ExplainOptions& o) {
       .range(0, 100000)
       .add("budget", o.budget, "refine as far as this time allows for each image: 200ms, 1.5s")
       .add("class", o.wanted, "the class to explain: predicted, an index or a name")
-      .add("out", o.out, "folder for STEM.map.npy, STEM.heat.png, STEM.overlay.png and STEM.json")
+      .add("out", o.out,
+           "folder for STEM.map.npy, STEM.heat.png, STEM.overlay.png, STEM.sheet.png and STEM.json")
+      .add("size", o.size,
+           "of STEM.heat.png and STEM.overlay.png: what the network sees, or the photo with that part marked")
+      .choices({"network", "original"})
+      .add("contours", o.heat.contours, "lines around the top 10, 25 and 50 % of the pixels")
+      .add("sheet", o.sheet, "STEM.sheet.png: photo, overlay, curves and scores on one page")
       .add("score", o.score, "deletion and insertion of the map, and of a random one")
       .nest("heat-", fields(o.heat));
 }
@@ -115,14 +134,18 @@ void explain(const MethodContext& explained_by, const std::vector<std::string>& 
   if (!options.out.empty()) make_directories(options.out);
   const auto stems = file_stems(images);
 
+  KeptPhotos photos(info.input, options.size == "original" ? 0 : kSheetPhotoSide);
+
   const int64_t batch = method->timed() ? 1 : context.batch_size > 0 ? context.batch_size : kBatch;
   const InputBatches inputs{"explain", std::ssize(images), batch,
-                            [&](int64_t i) { return read_image(images[i]); }};
+                            [&](int64_t i) { return photos.keep(i, read_image(images[i])); }};
   for_input_batches(inputs, info.input, context, [&](int64_t first, const Tensor& pixels) {
     const auto begin = images.begin() + first;
     auto done = explained(explained_by, *method, pixels, {begin, begin + pixels.size(0)}, options, context);
     for (int64_t b = 0; b < pixels.size(0); ++b) {
-      if (!options.out.empty()) write_files(done[b], pixels[b], stems[first + b], options);
+      const KeptPhoto photo = photos.take(first + b);
+      done[b].seen = photo.seen_originally;
+      if (!options.out.empty()) write_files(done[b], pixels[b], photo, stems[first + b], info, options);
       each(done[b]);
     }
   });
@@ -136,6 +159,11 @@ nlohmann::ordered_json json_from(const Explanation& e) {
                  {"width", map.size(1)},
                  {"min", map.min().item<double>()},
                  {"max", map.max().item<double>()}};
+  // In pixels of the photo, turned as its EXIF tag says: where the map is.
+  json["part"] = {
+      {"left", e.seen.left}, {"top", e.seen.top}, {"right", e.seen.right}, {"bottom", e.seen.bottom}};
+  if (!e.map_file.empty()) json["files"] = {{"heat", e.heat_file}, {"overlay", e.overlay_file}};
+  if (!e.sheet_file.empty()) json["files"]["sheet"] = e.sheet_file;
   add_to_json(json, e.scored);
   if (e.random) {
     json["random"] = {{"deletion", e.random->deletion}, {"insertion", e.random->insertion}};

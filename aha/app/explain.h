@@ -13,6 +13,7 @@
 #include "aha/app/chosen_class.h"
 #include "aha/app/scored_map.h"
 #include "aha/base/context.h"
+#include "aha/image/box.h"
 #include "aha/image/heatmap.h"
 #include "aha/methods/method.h"
 
@@ -25,6 +26,8 @@ struct ExplainOptions {
   std::string wanted = "predicted";  // the class explained: predicted, an index or a name
   std::string out;                   // folder of the files; empty = nothing is written
   bool score = true;
+  std::string size = "network";  // of STEM.heat.png and STEM.overlay.png: "network" or "original"
+  bool sheet = true;             // STEM.sheet.png
   HeatOptions heat;
 };
 Fields fields(ExplainOptions& options);
@@ -36,6 +39,8 @@ struct Explanation {
   ScoredMap scored;                // the map, the steps and passes it took, its score
   std::optional<MapScore> random;  // of a random map
   std::string map_file, heat_file, overlay_file, json_file;  // empty where nothing was written
+  std::string sheet_file;                                    // empty where none was asked for
+  Box seen;                                                  // the part of the photo that the map is of
   nlohmann::json references;  // what the scores were taken with (perturb/reference.h)
 };
 

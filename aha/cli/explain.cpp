@@ -40,6 +40,7 @@ void print(const Explanation& e) {
     fmt::print("  deletion {:.3f} (random {:.3f}), insertion {:.3f} (random {:.3f})\n", score->deletion,
                e.random->deletion, score->insertion, e.random->insertion);
   if (!e.map_file.empty()) fmt::print("  {}\n  {}\n  {}\n", e.map_file, e.heat_file, e.overlay_file);
+  if (!e.sheet_file.empty()) fmt::print("  {}\n", e.sheet_file);
   std::fflush(stdout);
 }
 

@@ -4,22 +4,20 @@
 #include <cmath>
 
 #include "aha/evaluate/table.h"
+#include "aha/image/draw.h"
 #include "aha/image/text.h"
 
 namespace aha {
 namespace {
 
-constexpr double kPanelWidth = 360, kPanelHeight = 260, kLeft = 48, kTop = 34, kGap = 56, kLegendWidth = 190;
+constexpr double kPanelWidth = 360, kPanelHeight = 260, kLeft = 48, kTop = 56, kBelow = 46, kGap = 56,
+                 kLegendWidth = 190;
 constexpr double kTextSize = 12;
 constexpr Color kInk = {51, 51, 51}, kGridColor = {221, 221, 221};
 
-struct CurvePoint {
-  double x, y;
-};
-
 // What a figure consists of, in the order it is drawn.
 struct FigureLine {
-  std::vector<CurvePoint> points;
+  std::vector<Point> points;
   std::string color;  // empty = of the grid
   double width = 1;
   std::string name = {};            // of a curve: its method
@@ -43,8 +41,10 @@ struct Panel {
   double px(double removed) const { return x + removed * kPanelWidth; }
   double py(double probability) const { return y + kPanelHeight * (1 - probability / highest); }
 
-  void add_axes(Figure& figure, const std::string& title) const {
-    figure.texts.push_back({x, y - 12, title, Align::kLeft, true});
+  void add_axes(Figure& figure, const std::string& title, const std::string& score) const {
+    figure.texts.push_back({x, y - 34, title, Align::kLeft, true});
+    figure.texts.push_back({x - 36, y - 12, score + " of the class"});
+    figure.texts.push_back({x + kPanelWidth / 2, y + kPanelHeight + 36, "pixels removed", Align::kCenter});
     for (int i = 0; i <= 5; ++i) {
       const double across = px(i / 5.0), value = highest * i / 5, up = py(value);
       figure.lines.push_back({{{across, y}, {across, y + kPanelHeight}}, ""});
@@ -76,9 +76,10 @@ Figure curves_figure(const Evaluation& e, const std::string& explained) {
   const double legend = right.x + kPanelWidth + 20;
   Figure figure;
   figure.width = legend + kLegendWidth;
-  figure.height = std::max(kTop + kPanelHeight + 30, kTop + 20 + 18.0 * static_cast<double>(rows.size()));
-  left.add_axes(figure, "most important removed first (lower is better)");
-  right.add_axes(figure, "least important removed first (higher is better)");
+  figure.height = std::max(kTop + kPanelHeight + kBelow, kTop + 20 + 18.0 * static_cast<double>(rows.size()));
+  const std::string score = e.settings.value("score", "softmax probability");
+  left.add_axes(figure, "most important removed first (lower is better)", score);
+  right.add_axes(figure, "least important removed first (higher is better)", score);
   for (size_t i = 0; i < rows.size(); ++i) {
     left.add_curve(figure, rows[i]->mean_curves.top, steps, method_color(i), rows[i]->method);
     right.add_curve(figure, rows[i]->mean_curves.bottom, steps, method_color(i), rows[i]->method);
@@ -94,27 +95,6 @@ Figure curves_figure(const Evaluation& e, const std::string& explained) {
 Color color_from_hex(const std::string& hex) {
   const auto part = [&](int at) { return static_cast<uint8_t>(std::stoi(hex.substr(at, 2), nullptr, 16)); };
   return hex.empty() ? kGridColor : Color{part(1), part(3), part(5)};
-}
-
-// A line with round ends: each pixel is covered as far as it is within half the width.
-void draw_segment(Image& image, CurvePoint a, CurvePoint b, double width, const Color& color) {
-  const double half = width / 2, dx = b.x - a.x, dy = b.y - a.y, length = dx * dx + dy * dy;
-  const auto low = [&](double u, double v) {
-    return static_cast<int>(std::floor(std::min(u, v) - half - 1));
-  };
-  const auto high = [&](double u, double v) {
-    return static_cast<int>(std::ceil(std::max(u, v) + half + 1));
-  };
-  for (int y = std::max(0, low(a.y, b.y)); y < std::min(image.height, high(a.y, b.y)); ++y)
-    for (int x = std::max(0, low(a.x, b.x)); x < std::min(image.width, high(a.x, b.x)); ++x) {
-      const double px = x + 0.5 - a.x, py = y + 0.5 - a.y;
-      const double t = length > 0 ? std::clamp((px * dx + py * dy) / length, 0.0, 1.0) : 0;
-      const double covered =
-          std::clamp(half + 0.5 - std::hypot(px - t * dx, py - t * dy), 0.0, std::min(1.0, width));
-      uint8_t* to = image.row(y) + 3 * static_cast<size_t>(x);
-      for (int c = 0; c < 3; ++c)
-        to[c] = static_cast<uint8_t>(std::lround(to[c] + covered * (color[c] - to[c])));
-    }
 }
 
 }  // namespace
@@ -183,14 +163,13 @@ std::string curves_svg(const Evaluation& e, const std::string& explained) {
 
 Image curves_image(const Evaluation& e, const std::string& explained, double scale) {
   const Figure figure = curves_figure(e, explained);
-  Image image(static_cast<int>(std::lround(scale * figure.width)),
-              static_cast<int>(std::lround(scale * figure.height)));
-  std::fill(image.rgb.begin(), image.rgb.end(), uint8_t{255});
-  for (const auto& line : figure.lines)
-    for (size_t i = 0; i + 1 < line.points.size(); ++i)
-      draw_segment(image, {scale * line.points[i].x, scale * line.points[i].y},
-                   {scale * line.points[i + 1].x, scale * line.points[i + 1].y}, scale * line.width,
-                   color_from_hex(line.color));
+  Image image = plain_image(static_cast<int>(std::lround(scale * figure.width)),
+                            static_cast<int>(std::lround(scale * figure.height)));
+  for (const auto& line : figure.lines) {
+    std::vector<Point> points;
+    for (const Point& point : line.points) points.push_back({scale * point.x, scale * point.y});
+    draw_line(image, points, {scale * line.width, color_from_hex(line.color)});
+  }
   for (const auto& text : figure.texts) {
     const TextStyle style{scale * kTextSize, kInk, text.bold};
     draw_text(image, static_cast<int>(std::lround(scale * text.x)),

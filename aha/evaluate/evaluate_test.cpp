@@ -5,12 +5,14 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include "aha/base/error.h"
 #include "aha/base/files.h"
 #include "aha/base/npy.h"
 #include "aha/base/parallel.h"
+#include "aha/evaluate/curves_svg.h"
 #include "aha/evaluate/map_maker.h"
 #include "aha/evaluate/report.h"
 #include "aha/evaluate/row_key.h"
@@ -735,6 +737,28 @@ TEST(Evaluate, WritesFilesThatStandAlone) {
   for (const char* far : {"src=\"http", "href=", "<script src", "@import", "url(http", "fetch("})
     EXPECT_EQ(html.find(far), std::string::npos) << far;
   EXPECT_NE(html.find("data:image/png;base64,"), std::string::npos);
+  for (const ShownImage& shown : result.shown) {
+    const size_t begin = html.find("<h3 title=\"" + shown.id);
+    ASSERT_NE(begin, std::string::npos) << shown.id;
+    const std::string block = html.substr(begin, html.find("</section>", begin) - begin);
+    EXPECT_THAT(block, HasSubstr(shown.class_name));
+    EXPECT_THAT(block, HasSubstr(fmt::format("probability {:.3f}", shown.probability)));
+    for (const auto& method : result.summary.methods) EXPECT_THAT(block, HasSubstr("<b>" + method + "</b>"));
+    EXPECT_THAT(block, HasSubstr("<td>ins-del ↑</td>"));
+  }
+  for (const std::string& figure : {curves_svg(result, "predicted"), html}) {
+    EXPECT_THAT(figure, HasSubstr(">pixels removed</text>"));
+    EXPECT_THAT(figure, HasSubstr(">softmax probability of the class</text>"));
+  }
+  for (const char* file : {"results.csv", "per_image.csv", "curves.csv"}) {
+    std::istringstream header(read_file((fs::path(folder) / file).string()));
+    std::string line, column;
+    std::getline(header, line);
+    std::istringstream columns(line);
+    std::set<std::string> seen;
+    while (std::getline(columns, column, ','))
+      EXPECT_TRUE(seen.insert(column).second) << file << ' ' << column;
+  }
 }
 
 class NoLabels : public Waves {

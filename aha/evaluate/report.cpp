@@ -6,12 +6,15 @@
 
 #include "aha/base/base64.h"
 #include "aha/base/files.h"
+#include "aha/base/log.h"
 #include "aha/base/npy.h"
 #include "aha/evaluate/curves_svg.h"
 #include "aha/evaluate/table.h"
 #include "aha/image/colors.h"
+#include "aha/image/heatmap.h"
 #include "aha/image/png.h"
 #include "aha/image/read.h"
+#include "aha/image/webp.h"
 
 namespace aha {
 namespace {
@@ -32,10 +35,12 @@ th:first-child,td:first-child{text-align:left;position:sticky;left:0;background:
 .columns label{display:inline-block;margin-right:.8rem;font-size:.85rem;white-space:nowrap} .swatch{display:inline-block;width:.8em;height:.8em;margin-right:.4em}
 .note{background:var(--note);border-left:4px solid #e69f00;padding:.3rem .7rem;margin:.3rem 0} pre{background:var(--box);padding:1rem;overflow-x:auto;font-size:.8rem}
 .curves{max-width:none} #tip{position:fixed;display:none;pointer-events:none;background:var(--ink);color:var(--paper);padding:.15rem .5rem;border-radius:3px;font-size:.8rem;z-index:9}
-.image{display:flex;flex-wrap:wrap;gap:.6rem;border-top:1px solid var(--line);padding:.8rem 0} figure{margin:0;width:9.5rem} figure img{width:100%;display:block}
-figcaption{font-size:.78rem;line-height:1.35;overflow-wrap:anywhere} .over{background-size:100% 100%} .over img{opacity:.6} .small{image-rendering:pixelated}
-.scale{height:.8rem;max-width:20rem;margin:.2rem 0}
-@media (max-width:600px){figure{width:calc(50% - .3rem)} body{padding:.6rem}}
+.image{border-top:1px solid var(--line);padding:.8rem 0} .image h3{font-size:1rem;margin:0 0 .5rem;overflow-wrap:anywhere} h3 span{font-weight:normal;color:var(--soft);margin-left:.8em}
+.maps{display:grid;grid-template-columns:repeat(auto-fill,minmax(8.6rem,1fr));gap:.8rem .7rem} figure{margin:0;max-width:16rem} figure img{width:100%;display:block}
+figcaption{font-size:.85rem;line-height:1.4;margin-top:.25rem;overflow-wrap:anywhere} figcaption table{margin:0;font-size:.8rem;width:100%}
+figcaption table td{padding:0;border:0;position:static;min-width:0;max-width:none} .over{background-size:100% 100%} .small{image-rendering:pixelated}
+.scale{height:.8rem;max-width:20rem;margin:.2rem 0;background-color:#808080} svg.curves{display:block;height:auto;min-width:62rem}
+@media (max-width:600px){.maps{grid-template-columns:repeat(2,1fr)} body{padding:.6rem}}
 )";
 
 constexpr const char* kScript = R"(
@@ -74,10 +79,31 @@ document.querySelectorAll('.image').forEach(s=>{const photo=s.querySelector('img
 )";
 
 constexpr int kMapSide = 128;  // of maps in the page, in pixels
-constexpr int kLevels = 64;    // of their colors
+constexpr int kLevels = 32;    // of their colors
 
 std::string png_uri(const std::string& bytes) {
   return "data:image/png;base64," + base64(std::as_bytes(std::span(bytes)));
+}
+
+// A photo as WebP; as PNG where its pixels are to be seen one by one.
+std::string photo_uri(const Image& photo, bool small) {
+  if (small) return png_uri(png_bytes(photo));
+  const std::string bytes = webp_bytes(photo);
+  return "data:image/webp;base64," + base64(std::as_bytes(std::span(bytes)));
+}
+
+double level_at(int index) {
+  return static_cast<double>(index) / (kLevels - 1);
+}
+
+// Over the photo: transparent where the map is low.
+std::vector<uint8_t> level_opacities() {
+  HeatOptions heat;
+  heat.opacity = 0.8;  // the page does not gray the photo below
+  std::vector<uint8_t> out;
+  for (int level = 0; level < kLevels; ++level)
+    out.push_back(static_cast<uint8_t>(std::lround(255 * heat_opacity(level_at(level), heat))));
+  return out;
 }
 
 std::vector<Color> level_colors() {
@@ -104,16 +130,18 @@ std::string rank_png(const NpyArray& map) {
     const double rank = 0.5 * static_cast<double>((first - sorted.begin()) + (last - sorted.begin() - 1));
     levels[i] = static_cast<uint8_t>(rank * kLevels / static_cast<double>(values.size()));
   }
-  return palette_png_bytes(levels, w, h, level_colors());
+  return palette_png_bytes(levels, w, h, level_colors(), level_opacities());
 }
 
 std::string color_scale() {
   std::string stops;
   const auto colors = level_colors();
-  for (size_t i = 0; i < colors.size(); i += 9)
-    stops += fmt::format(",rgb({},{},{})", colors[i][0], colors[i][1], colors[i][2]);
+  const auto opacities = level_opacities();
+  for (size_t i = 0; i < colors.size(); ++i)
+    stops +=
+        fmt::format(",rgba({},{},{},{:.2f})", colors[i][0], colors[i][1], colors[i][2], opacities[i] / 255.0);
   return fmt::format(
-      "<div class=\"scale\" style=\"background:linear-gradient(90deg{})\"></div>"
+      "<div class=\"scale\" style=\"background-image:linear-gradient(90deg{})\"></div>"
       "<p class=\"soft\">Least to most important pixels, by rank: the same color is the same share of the "
       "pixels in every map of an image.</p>\n",
       stops);
@@ -273,7 +301,7 @@ std::string break_even_table(const Summary& s) {
 std::string scores_of(const Summary& s, const MethodSummary& row, const std::string& image) {
   constexpr size_t kShown = 3;
   const auto at = std::find(s.images.begin(), s.images.end(), image);
-  if (at == s.images.end()) return "";
+  if (at == s.images.end()) return "<span class=\"soft\">left out</span>";
   std::vector<std::string> scores;
   for (const auto& metric : s.metrics) {
     const bool is_part = std::any_of(s.metrics.begin(), s.metrics.end(), [&](const MetricRecord& other) {
@@ -281,10 +309,11 @@ std::string scores_of(const Summary& s, const MethodSummary& row, const std::str
     });
     const double value = row.metrics.at(metric.name).per_image[at - s.images.begin()];
     if (!is_part && !metric.of_means && !std::isnan(value))
-      scores.push_back(fmt::format("{} {:.3f}", metric.name, value));
+      scores.push_back(
+          fmt::format("<tr><td>{} {}</td><td>{:.3f}</td></tr>", metric.name, up_or_down(metric), value));
   }
   if (scores.size() > kShown) scores.resize(kShown);
-  return fmt::format("{}", fmt::join(scores, "<br>"));
+  return fmt::format("<table>{}</table>", fmt::join(scores, ""));
 }
 
 // One block for each image: itself, then every method's map over it, best method first.
@@ -294,23 +323,23 @@ std::string image_blocks(const Evaluation& e) {
   std::string out = color_scale();
   for (const ShownImage& shown : e.shown) {
     const Image photo = read_image(shown.file);
-    const char* look = photo.width < 100 ? " class=\"small\"" : "";
+    const bool small = photo.width < 100;
     out += fmt::format(
-        "<section class=\"image\"><figure><img alt=\"{0}\" title=\"{0}\"{1} "
-        "src=\"{2}\"><figcaption><b>{0}</b>"
-        "<br>{3}{4}</figcaption></figure>\n",
-        escaped(shown.id), look, png_uri(png_bytes(photo)), escaped(shown.class_name),
-        std::isnan(shown.probability) ? "" : fmt::format(", {:.3f}", shown.probability));
+        "<section class=\"image\"><h3 title=\"{}\">{}<span>{}{}</span></h3><div class=\"maps\">\n",
+        escaped(shown.id), escaped(without_folders(shown.id)), escaped(shown.class_name),
+        std::isnan(shown.probability) ? "" : fmt::format(", probability {:.3f}", shown.probability));
+    out += fmt::format("<figure><img alt=\"{}\"{} src=\"{}\"><figcaption>image</figcaption></figure>\n",
+                       escaped(shown.id), small ? " class=\"small\"" : "", photo_uri(photo, small));
     for (const auto* row : rows) {
       const auto map_file = shown.maps.find(row->method);
       if (map_file == shown.maps.end()) continue;
       out += fmt::format(
-          "<figure><div class=\"over{}\"><img alt=\"{}\" src=\"{}\"></div><figcaption>{}<br>{}"
+          "<figure><div class=\"over{}\"><img alt=\"{}\" src=\"{}\"></div><figcaption><b>{}</b>{}"
           "</figcaption></figure>\n",
-          *look ? " small" : "", escaped(row->method), png_uri(rank_png(read_npy(map_file->second))),
+          small ? " small" : "", escaped(row->method), png_uri(rank_png(read_npy(map_file->second))),
           escaped(row->method), scores_of(s, *row, shown.id));
     }
-    out += "</section>\n";
+    out += "</div></section>\n";
   }
   return out;
 }
@@ -338,8 +367,8 @@ std::string report_html(const Evaluation& e) {
       "<p>{3} of {4} images, protocol <b>{5}</b>, {6}; 95 % intervals over images. "
       "Time: one image a batch, after a warm-up. F, B: forward and backward passes of the target a "
       "map.</p>\n",
-      escaped(target), escaped(data), kStyle, s.images.size(), s.asked, escaped(protocol),
-      references_text(s));
+      escaped(without_folders(target)), escaped(without_folders(data)), kStyle, s.images.size(), s.asked,
+      escaped(protocol), references_text(s));
   if (!s.failures.empty())
     out += fmt::format(
         "<p class=\"note\"><b>{} failed</b> and are left out of every comparison; the remarks name them with "
@@ -379,11 +408,13 @@ std::vector<std::string> write_results(const Evaluation& e, const std::string& o
       {"curves.png", png_bytes(curves_image(e, e.summary.explained[0]))},
       {"report.html", report_html(e)},
   };
-  std::vector<std::string> written;
+  std::vector<std::string> written, replaced;
   for (const auto& [name, content] : files) {
     written.push_back((fs::path(out) / name).string());
+    if (fs::exists(written.back())) replaced.push_back(name);
     write_file_atomically(written.back(), content);
   }
+  if (!replaced.empty()) spdlog::info("{}: overwritten: {}", out, fmt::join(replaced, ", "));
   return written;
 }
 

@@ -121,30 +121,126 @@ TEST(Heatmap, NonFiniteValuesAndWrongSizesAreRefused) {
   EXPECT_THROW(overlay(Image(), endless, 2, 1), Error);
 }
 
-TEST(Overlay, OpacityRunsFromTheImageToTheColors) {
-  Image image(2, 1);
-  image.rgb = {10, 20, 30, 200, 100, 50};
-  const std::vector<float> map = {0, 1};
+TEST(Heatmap, AFewExtremePixelsDoNotHideTheOthers) {
+  HeatOptions gray;
+  gray.colors = "gray";
+  std::vector<float> map(1000);
+  for (size_t i = 0; i < map.size(); ++i) map[i] = static_cast<float>(i % 500);
+  const Image before = heat_image(map, 50, 20, gray);
+  map[499] = 1e9f;
+  map[0] = -1e9f;
+  const Image after = heat_image(map, 50, 20, gray);
+  EXPECT_NEAR(pixel(after, 25, 5)[0], pixel(before, 25, 5)[0], 1);
+  EXPECT_EQ(pixel(after, 49, 9)[0], 255);
+  EXPECT_EQ(pixel(after, 0, 0)[0], 0);
+}
+
+// A photo without a plain spot.
+Image photo_of(int width, int height) {
+  Image image(width, height);
+  for (size_t i = 0; i < image.rgb.size(); ++i) image.rgb[i] = static_cast<uint8_t>(40 + i * 37 % 180);
+  return image;
+}
+
+Image cut_out(const Image& image, int x, int y, int width, int height) {
+  Image out(width, height);
+  for (int j = 0; j < height; ++j)
+    std::copy_n(image.row(y + j) + static_cast<size_t>(x) * 3, static_cast<size_t>(width) * 3, out.row(j));
+  return out;
+}
+
+TEST(Overlay, ThePhotoIsUntouchedWhereTheMapIsLowAndColoredWhereItIsHigh) {
+  const Image photo = photo_of(101, 1);
+  std::vector<float> ramp(101);
+  for (size_t i = 0; i < ramp.size(); ++i) ramp[i] = static_cast<float>(i);
   HeatOptions options;
-  options.opacity = 0;
-  EXPECT_EQ(overlay(image, map, 2, 1, options).rgb, image.rgb);
+  options.scale = "rank";
   options.opacity = 1;
-  EXPECT_EQ(overlay(image, map, 2, 1, options).rgb, heat_image(map, 2, 1, options).rgb);
-  options.opacity = 0.5;
-  options.colors = "gray";
-  EXPECT_EQ(overlay(image, map, 2, 1, options).rgb, (std::vector<uint8_t>{5, 10, 15, 228, 178, 153}));
+  const Image result = overlay(photo, ramp, 101, 1, options), colors = heat_image(ramp, 101, 1, options);
+  for (int x = 0; x <= 20; ++x) EXPECT_EQ(pixel(result, x, 0), pixel(photo, x, 0)) << x;
+  for (int x = 90; x <= 100; ++x) EXPECT_EQ(pixel(result, x, 0), pixel(colors, x, 0)) << x;
+  double before = -1;
+  for (int x = 0; x <= 100; ++x) {
+    const double opacity = heat_opacity(x / 100.0, options);
+    EXPECT_GE(opacity, before);
+    before = opacity;
+  }
+  options.opacity = 0;
+  EXPECT_EQ(overlay(photo, ramp, 101, 1, options).rgb, photo.rgb);
+}
+
+TEST(Overlay, ThePhotoShowsThroughTheHighestColor) {
+  Image image(4, 1);
+  image.rgb = {0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255};
+  const std::vector<float> map = {0, 1, 0, 1};
+  const Image result = overlay(image, map, 4, 1);
+  EXPECT_GT(lightness(pixel(result, 3, 0)) - lightness(pixel(result, 1, 0)), 10);
 }
 
 TEST(Overlay, ACoarseMapIsInterpolatedBetweenPixelCenters) {
   HeatOptions options;
-  options.opacity = 1;
   options.colors = "gray";
   const std::vector<float> map = {0, 1};
-  const Image result = overlay(Image(4, 1), map, 2, 1, options);
+  const Image result = heat_image(map, 2, 1, 4, 1, {0, 0, 4, 1}, options);
   EXPECT_EQ(pixel(result, 0, 0)[0], 0);
   EXPECT_EQ(pixel(result, 1, 0)[0], 64);
   EXPECT_EQ(pixel(result, 2, 0)[0], 191);
   EXPECT_EQ(pixel(result, 3, 0)[0], 255);
+}
+
+TEST(Overlay, AMapOfAPartIsPutBackWhereThePartIs) {
+  const Image photo = photo_of(60, 40);
+  std::vector<float> map(64);
+  for (size_t i = 0; i < map.size(); ++i) map[i] = static_cast<float>(i * 29 % 64);
+  HeatOptions options;
+  options.contours = true;
+  const Image whole = overlay(photo, map, 8, 8, {12, 4, 44, 36}, options),
+              alone = overlay(cut_out(photo, 12, 4, 32, 32), map, 8, 8, options);
+  // Contours are drawn beyond the part by less than their width.
+  EXPECT_EQ(cut_out(whole, 15, 7, 26, 26).rgb, cut_out(alone, 3, 3, 26, 26).rgb);
+  const Color outside = pixel(whole, 2, 2), before = pixel(photo, 2, 2);
+  EXPECT_EQ(outside[0], outside[1]);
+  EXPECT_EQ(outside[1], outside[2]);
+  EXPECT_GT(luminance(outside), luminance(before));
+  EXPECT_LT(lightness(pixel(whole, 11, 20)), 20) << "a line around the part";
+  const Image colors = heat_image(map, 8, 8, 60, 40, {12, 4, 44, 36}, options);
+  EXPECT_EQ(pixel(colors, 2, 2), (Color{128, 128, 128}));
+  EXPECT_EQ(cut_out(colors, 12, 4, 32, 32).rgb, heat_image(map, 8, 8, 32, 32, {0, 0, 32, 32}, options).rgb);
+}
+
+TEST(Overlay, APartThatReachesBeyondThePhotoMarksNothing) {
+  const Image photo = photo_of(20, 20);
+  EXPECT_EQ(with_marked_part(photo, {-3, -3, 23, 23}).rgb, photo.rgb);
+  EXPECT_NE(with_marked_part(photo, {-3, 4, 23, 16}).rgb, photo.rgb);
+}
+
+TEST(Overlay, ContoursRunAroundTheTopTenthQuarterAndHalfOfThePixels) {
+  std::vector<float> ramp(200 * 50);
+  for (size_t i = 0; i < ramp.size(); ++i) ramp[i] = static_cast<float>(i % 200);
+  Image photo(200, 50);
+  std::fill(photo.rgb.begin(), photo.rgb.end(), uint8_t{60});
+  HeatOptions options;
+  options.opacity = 0;
+  options.contours = true;
+  const Image result = overlay(photo, ramp, 200, 50, options);
+  for (const int x : {100, 150, 180}) {
+    const int brightest = std::max(pixel(result, x, 25)[0], pixel(result, x - 1, 25)[0]);
+    EXPECT_GT(brightest, 200) << x;
+  }
+  int touched = 0;
+  for (int x = 0; x < 200; ++x) touched += pixel(result, x, 25) != Color{60, 60, 60};
+  EXPECT_GE(touched, 6);
+  EXPECT_LE(touched, 18);
+  const std::vector<float> constant(200 * 50, 1.f);
+  EXPECT_EQ(overlay(photo, constant, 200, 50, options).rgb, photo.rgb);
+}
+
+TEST(ColorBar, RunsFromTheBareImageToTheHighestColor) {
+  HeatOptions options;
+  options.opacity = 1;
+  const Image bar = color_bar(64, 3, options);
+  EXPECT_EQ(pixel(bar, 0, 1), (Color{128, 128, 128}));
+  EXPECT_EQ(pixel(bar, 63, 2), color_table(ColorMap::kEmber)[255]);
 }
 
 TEST(HeatOptions, FieldsRefuseWhatIsNotOffered) {

@@ -182,7 +182,7 @@ std::string png_bytes(const Image& image) {
 }
 
 std::string palette_png_bytes(std::span<const uint8_t> indices, int width, int height,
-                              std::span<const Color> palette) {
+                              std::span<const Color> palette, std::span<const uint8_t> alpha) {
   if (width < 1 || height < 1 || indices.size() != static_cast<size_t>(width) * height || palette.empty() ||
       palette.size() > 256)
     throw input_error("PNG: expected pixels and 1..256 colors, found {} x {} with {} bytes and {} colors",
@@ -190,12 +190,20 @@ std::string palette_png_bytes(std::span<const uint8_t> indices, int width, int h
   for (const uint8_t index : indices)
     if (index >= palette.size())
       throw input_error("PNG: expected indices below {}, found {}", palette.size(), index);
+  if (!alpha.empty() && alpha.size() != palette.size())
+    throw input_error("PNG: expected an alpha for each of {} colors, found {}", palette.size(), alpha.size());
   return encoded(width, height, SPNG_COLOR_TYPE_INDEXED, indices, [&](spng_ctx* context) {
     spng_plte stored{};
     stored.n_entries = static_cast<uint32_t>(palette.size());
     for (size_t i = 0; i < palette.size(); ++i)
       stored.entries[i] = {palette[i][0], palette[i][1], palette[i][2], 255};
-    const int status = spng_set_plte(context, &stored);
+    int status = spng_set_plte(context, &stored);
+    if (status == 0 && !alpha.empty()) {
+      spng_trns transparency{};
+      transparency.n_type3_entries = static_cast<uint32_t>(alpha.size());
+      std::copy(alpha.begin(), alpha.end(), transparency.type3_alpha);
+      status = spng_set_trns(context, &transparency);
+    }
     if (status != 0) return status;
     return spng_set_option(context, SPNG_FILTER_CHOICE, SPNG_FILTER_CHOICE_NONE);
   });

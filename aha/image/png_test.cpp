@@ -25,6 +25,15 @@ TEST(PalettePng, OfASmoothMapIsSmall) {
   EXPECT_LT(palette_png_bytes(indices, 128, 128, palette).size(), 1000u);
 }
 
+TEST(PalettePng, KeepsAnAlphaForEachColor) {
+  const std::vector<Color> palette = {{0, 0, 0}, {10, 20, 30}};
+  const std::vector<uint8_t> indices = {0, 1}, alpha = {0, 200};
+  const std::string bytes = palette_png_bytes(indices, 2, 1, palette, alpha);
+  EXPECT_NE(bytes.find(std::string("tRNS\0\xC8", 6)), std::string::npos);
+  EXPECT_EQ(palette_png_bytes(indices, 2, 1, palette).find("tRNS"), std::string::npos);
+  EXPECT_THROW(palette_png_bytes(indices, 2, 1, palette, std::vector<uint8_t>{1}), Error);
+}
+
 TEST(PalettePng, RefusesIndicesWithoutAColor) {
   const std::vector<Color> palette(2);
   EXPECT_THROW(palette_png_bytes(std::vector<uint8_t>{0, 2}, 2, 1, palette), Error);

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "aha/base/error.h"
+#include "aha/image/draw.h"
 #include "aha/image/resize.h"
 #include "aha/image/text.h"
 
@@ -85,17 +86,6 @@ int height_of(const SheetBlock& block, const Layout& l) {
   return std::max(grid, l.photo + text_height(block));
 }
 
-void fill(Image& image, int x, int y, int width, int height, const Color& color) {
-  for (int j = y; j < y + height; ++j)
-    for (int i = x; i < x + width; ++i) std::copy(color.begin(), color.end(), image.row(j) + i * 3);
-}
-
-void paste(Image& sheet, int x, int y, const Image& tile) {
-  for (int j = 0; j < tile.height; ++j)
-    std::copy_n(tile.row(j), static_cast<size_t>(tile.width) * 3,
-                sheet.row(y + j) + static_cast<size_t>(x) * 3);
-}
-
 Image enlarged(const Image& image, int side) {
   return resized(image, side, side, side % image.width == 0 ? Filter::kNearest : Filter::kBicubic);
 }
@@ -109,7 +99,7 @@ int line(Image& sheet, int x, int y, int width, const std::string& text, const T
 void draw_map(Image& sheet, int x, int y, const SheetMap& map, const Image& photo, const Layout& l,
               const HeatOptions& heat) {
   constexpr int kFrame = 4;
-  if (map.best) fill(sheet, x - kFrame, y - kFrame, l.tile + 2 * kFrame, l.tile + 2 * kFrame, kAccent);
+  if (map.best) fill_box(sheet, x - kFrame, y - kFrame, l.tile + 2 * kFrame, l.tile + 2 * kFrame, kAccent);
   paste(sheet, x, y, overlay(photo, map.values, map.width, map.height, heat));
   y += l.tile + kLabelGap;
   const bool one_line = fits_one_line(map, l);
@@ -138,13 +128,11 @@ void draw_block(Image& sheet, int y, const SheetBlock& block, const Layout& l, c
 
 // The legend, and the remark at the right edge.
 void draw_foot(Image& sheet, int y, const std::string& remark, const HeatOptions& heat) {
-  const ColorTable& colors = color_table(color_map_from_text(heat.colors));
   const int down = (line_height(kSmall) - kBarHeight) / 2;
   int x = kMargin;
   draw_text(sheet, x, y, kLow, kSmall);
   x += text_width(kLow, kSmall) + kBarGap;
-  for (int i = 0; i < kBarWidth; ++i)
-    fill(sheet, x + i, y + down, 1, kBarHeight, colors[i * 255 / (kBarWidth - 1)]);
+  paste(sheet, x, y + down, color_bar(kBarWidth, kBarHeight, heat));
   draw_text(sheet, x + kBarWidth + kBarGap, y, kHigh, kSmall);
   if (!fits_beside_legend(remark, sheet.width)) y += line_height(kSmall) + 4;
   draw_text(sheet, sheet.width - kMargin, y, shortened(remark, sheet.width - 2 * kMargin, kSmall), kSmall,
@@ -165,8 +153,7 @@ Image sheet_of(const std::vector<SheetBlock>& blocks, const std::string& remark,
   int height = kMargin;
   for (const auto& block : blocks) height += height_of(block, l) + kBetweenBlocks;
   const int foot = line_height(kSmall) * (fits_beside_legend(remark, l.width()) ? 1 : 2);
-  Image sheet(l.width(), height + foot + kMargin);
-  std::fill(sheet.rgb.begin(), sheet.rgb.end(), uint8_t{255});
+  Image sheet = plain_image(l.width(), height + foot + kMargin);
   int y = kMargin;
   for (const auto& block : blocks) {
     draw_block(sheet, y, block, l, heat);

@@ -1,7 +1,9 @@
 #include "aha/image/webp.h"
 
 #include <webp/decode.h>
+#include <webp/encode.h>
 
+#include <memory>
 #include <optional>
 
 #include "aha/base/error.h"
@@ -81,6 +83,19 @@ Decoded decode_webp(Bytes bytes, std::string_view name, const ReadOptions& optio
                          image.width * 3))
     throw refused("the data is damaged or ends too early");
   return decoded;
+}
+
+std::string webp_bytes(const Image& image, float quality) {
+  if (image.width < 1 || image.height < 1 || image.width > WEBP_MAX_DIMENSION ||
+      image.height > WEBP_MAX_DIMENSION)
+    throw input_error("WebP: expected an image of 1..{} pixels a side, found {} x {}", WEBP_MAX_DIMENSION,
+                      image.width, image.height);
+  uint8_t* encoded = nullptr;
+  const size_t size =
+      WebPEncodeRGB(image.rgb.data(), image.width, image.height, image.width * 3, quality, &encoded);
+  const std::unique_ptr<uint8_t, decltype(&WebPFree)> owner(encoded, WebPFree);
+  if (size == 0) throw work_error("WebP: cannot encode {} x {} pixels", image.width, image.height);
+  return std::string(reinterpret_cast<const char*>(encoded), size);
 }
 
 }  // namespace aha

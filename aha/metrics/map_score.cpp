@@ -11,12 +11,13 @@ std::vector<MapScore> score_maps(Classifier& target, const Tensor& pixels, const
   std::vector<MapScore> scores(static_cast<size_t>(pixels.size(0)));
   for (const auto& reference : references) {
     // The ten-point rule never asks for the fully replaced image.
-    const auto curves = sweep(target, pixels, reference, order, classes, {clean, clean}, options, context);
+    auto curves = sweep(target, pixels, reference, order, classes, {clean, clean}, options, context);
     for (size_t b = 0; b < scores.size(); ++b) {
       scores[b].deletion +=
           deletion_area(curves[b].top, options.rule) / static_cast<double>(references.size());
       scores[b].insertion +=
           insertion_area(curves[b].bottom, options.rule) / static_cast<double>(references.size());
+      scores[b].curves.push_back(std::move(curves[b]));
     }
   }
   return scores;

@@ -8,6 +8,7 @@ namespace aha {
 
 struct MapScore {
   double deletion = 0, insertion = 0;
+  std::vector<SweepCurves> curves = {};  // one for each reference: ten points, 0..90 % removed
 };
 
 // pixels (B, 3, H, W), maps (B, H, W), classes (B), each reference (B, 3, H, W). Cost: 19 target evaluations

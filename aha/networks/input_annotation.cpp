@@ -1,7 +1,8 @@
 #include "aha/networks/input_annotation.h"
 
 #include <algorithm>
-#include <cmath>
+
+#include "aha/networks/seen_part.h"
 
 namespace aha {
 
@@ -12,27 +13,14 @@ Tensor mask_in_input(const Image& mask, const InputSpec& spec) {
 }
 
 std::vector<Box> boxes_in_input(const std::vector<Box>& boxes, int width, int height, const InputSpec& spec) {
-  // Sides after resizing and the crop's corner, as image/resize.h has them.
-  int w = width, h = height;
-  if (spec.rule == ResizeRule::kStretch) w = h = spec.resize;
-  if (spec.rule == ResizeRule::kShortSide) {
-    const int shorter = std::min(width, height), longer = std::max(width, height);
-    const auto other = static_cast<int>(static_cast<int64_t>(spec.resize) * longer / shorter);
-    w = width <= height ? spec.resize : other;
-    h = width <= height ? other : spec.resize;
-  }
-  const auto corner = [&](int side) {
-    if (!spec.crop) return 0.0;
-    return side < spec.size ? -std::floor((spec.size - side) / 2.0)
-                            : std::nearbyint((side - spec.size) / 2.0);
-  };
-  const auto along = [&](double at, int before, int after) {
-    return std::clamp(at * after / before - corner(after), 0.0, static_cast<double>(spec.size));
+  const InputPlacement at = input_placement(width, height, spec);
+  const auto along = [&](double edge, int before, int after, double corner) {
+    return std::clamp(edge * after / before - corner, 0.0, static_cast<double>(spec.size));
   };
   std::vector<Box> out;
   for (const Box& box : boxes) {
-    const Box moved{along(box.left, width, w), along(box.top, height, h), along(box.right, width, w),
-                    along(box.bottom, height, h)};
+    const Box moved{along(box.left, width, at.width, at.left), along(box.top, height, at.height, at.top),
+                    along(box.right, width, at.width, at.left), along(box.bottom, height, at.height, at.top)};
     if (moved.left < moved.right && moved.top < moved.bottom) out.push_back(moved);
   }
   return out;

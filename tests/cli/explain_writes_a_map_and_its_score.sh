@@ -4,8 +4,11 @@ mkdir photos && cp "$FIXTURES/good/a.png" photos/a.png && cp "$FIXTURES/good/b.j
 expect 0 explain --target "$FIXTURES/tiny" --method gradient --out maps photos
 says "deletion"
 for stem in a b; do
-  for end in map.npy heat.png overlay.png json; do [ -s "maps/$stem.$end" ] || fail "expected maps/$stem.$end"; done
+  for end in map.npy heat.png overlay.png sheet.png json; do [ -s "maps/$stem.$end" ] || fail "expected maps/$stem.$end"; done
 done
+grep -q overwritten err && fail "expected nothing to be overwritten in a new folder"
+expect 0 explain --target "$FIXTURES/tiny" --method center --no-score --out maps photos/a.png
+grep -qF "maps/a.*: overwritten" err || fail "expected the overwritten files to be named"
 head -c 6 maps/a.map.npy | grep -q NUMPY || fail "expected an npy file"
 
 expect 0 explain --target "$FIXTURES/tiny" --method gradient --class cat --json --out again photos/a.png

@@ -1,0 +1,28 @@
+. "$(dirname "$0")/lib.subr"
+
+size_of() { # PNG: width and height from its header
+  od -An -tu1 -j16 -N8 "$1" | awk '{ print $1 * 16777216 + $2 * 65536 + $3 * 256 + $4, $5 * 16777216 + $6 * 65536 + $7 * 256 + $8 }'
+}
+
+# A photo that is not square.
+expect 0 compare --target "$FIXTURES/tiny" --methods gradient,center,random --out wide "$FIXTURES/good/a.png"
+photo=wide/a.compare.png
+photo_size=$(size_of $photo)
+
+expect 0 explain --target "$FIXTURES/tiny" --method center --out network $photo
+[ "$(size_of network/a.compare.overlay.png)" = "32 32" ] || fail "expected the network's size"
+[ -s network/a.compare.sheet.png ] || fail "expected a sheet"
+says "network/a.compare.sheet.png"
+expect 0 explain --target "$FIXTURES/tiny" --method center --size original --json --out original $photo
+for kind in overlay heat; do
+  [ "$(size_of original/a.compare.$kind.png)" = "$photo_size" ] || fail "expected $kind at $photo_size, found $(size_of original/a.compare.$kind.png)"
+done
+says '"part"'
+says '"sheet": "original/a.compare.sheet.png"'
+cmp -s network/a.compare.map.npy original/a.compare.map.npy || fail "expected one map whatever the size of the images"
+
+expect 0 explain --target "$FIXTURES/tiny" --method center --size original --contours --out lines $photo
+cmp -s lines/a.compare.overlay.png original/a.compare.overlay.png && fail "expected lines in the overlay"
+expect 0 explain --target "$FIXTURES/tiny" --method center --no-score --no-sheet --out plain $photo
+[ ! -e plain/a.compare.sheet.png ] || fail "expected no sheet after --no-sheet"
+refuses "original" explain --target "$FIXTURES/tiny" --method center --size huge --out plain $photo
