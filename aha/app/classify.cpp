@@ -20,6 +20,19 @@ void run_batches(Classifier& target, int64_t count, const std::function<Image(in
 
 }  // namespace
 
+std::vector<ChosenClass> top_classes(const Tensor& probs, int topk, const ClassifierInfo& target,
+                                     const std::string& image) {
+  const auto [values, indices] = probs.topk(std::min<int64_t>(topk, probs.size(0)));  // (k) each
+  std::vector<ChosenClass> classes;
+  for (int64_t k = 0; k < values.size(0); ++k) {
+    const auto probability = values[k].item<double>();
+    if (!std::isfinite(probability))
+      throw work_error("{}: the target gives no finite probability for {}", target.name, image);
+    classes.push_back(class_at(static_cast<int>(indices[k].item<int64_t>()), probability, target));
+  }
+  return classes;
+}
+
 void classify(Classifier& target, const std::vector<std::string>& images, int topk,
               const std::function<void(const Classified&)>& each, const Context& context) {
   const auto& info = target.info();
@@ -27,19 +40,8 @@ void classify(Classifier& target, const std::vector<std::string>& images, int to
   run_batches(
       target, count, [&](int64_t i) { return read_image(images[i]); }, context,
       [&](int64_t first, const Tensor& probs) {
-        const auto [values, indices] = probs.topk(std::min<int64_t>(topk, probs.size(1)), 1);  // (B, k) each
-        for (int64_t b = 0; b < probs.size(0); ++b) {
-          Classified result{images[first + b], {}};
-          for (int64_t k = 0; k < values.size(1); ++k) {
-            const int index = static_cast<int>(indices[b][k].item<int64_t>());
-            const double probability = values[b][k].item<double>();
-            if (!std::isfinite(probability))
-              throw work_error("{}: the target gives no finite probability for {}", info.name,
-                               images[first + b]);
-            result.classes.push_back(class_at(index, probability, info));
-          }
-          each(result);
-        }
+        for (int64_t b = 0; b < probs.size(0); ++b)
+          each({images[first + b], top_classes(probs[b], topk, info, images[first + b])});
       });
 }
 

@@ -16,6 +16,10 @@ struct Classified {
   std::vector<ChosenClass> classes;  // most probable first
 };
 
+// Of probabilities (C), most probable first. Work error that opens with `image` where one is not finite.
+std::vector<ChosenClass> top_classes(const Tensor& probs, int topk, const ClassifierInfo& target,
+                                     const std::string& image);
+
 // Calls `each` once per image, in order, as soon as its batch is done. Decoding runs ahead of the network;
 // memory does not grow with the number of images.
 void classify(Classifier& target, const std::vector<std::string>& images, int topk,

@@ -75,12 +75,33 @@ double seconds_of_another(Method& method, const Tensor& pixels, const Tensor& cl
 Drawn compared(const MethodContext& by, const std::string& image, const std::vector<std::string>& specs,
                const std::string& wanted, const std::vector<std::unique_ptr<Method>>& methods,
                const Context& context) {
+  const auto pixels = input_from_image(read_image(image), by.target.info().input)
+                          .unsqueeze(0)
+                          .to(torch_device(context));  // (1, 3, H, W)
+  return {compare_pixels(by, pixels, image, specs, wanted, methods, context),
+          image_from_tensor(pixels[0].cpu())};
+}
+
+}  // namespace
+
+Fields fields(CompareOptions& o) {
+  return Fields()
+      .add("methods", o.methods,
+           "methods, NAME:key=value:key=value each (`aha models` and docs/methods.md have them); all = all "
+           "that fit the target, slow ones too; default: those of a few passes and a control")
+      .add("class", o.wanted, "the class that is explained: predicted, an index or a name")
+      .add("out", o.out, "folder of STEM.compare.png")
+      .add("together", o.together, "one sheet OUT/compare.png with a block for each image")
+      .add("contours", o.heat.contours, "lines around the top 10, 25 and 50 % of the pixels")
+      .nest("heat-", fields(o.heat));
+}
+
+Compared compare_pixels(const MethodContext& by, const Tensor& pixels, const std::string& image,
+                        const std::vector<std::string>& specs, const std::string& wanted,
+                        const std::vector<std::unique_ptr<Method>>& methods, const Context& context) {
   constexpr double kShort = 0.5;  // seconds
   const auto& info = by.target.info();
-  const auto pixels =
-      input_from_image(read_image(image), info.input).unsqueeze(0).to(torch_device(context));  // (1, 3, H, W)
-  Drawn out;
-  Compared& c = out.compared;
+  Compared c;
   c.image = image;
   c.chosen = chosen_class(wanted, probabilities(by.target, pixels, context)[0], info);
   const ReferenceOptions reference = with_mean_color({}, info.mean_color);
@@ -98,22 +119,7 @@ Drawn compared(const MethodContext& by, const std::string& image, const std::vec
     c.methods.push_back({labels[m], std::move(one)});
     progress.advance(1, labels[m]);
   }
-  out.image = image_from_tensor(pixels[0].cpu());
-  return out;
-}
-
-}  // namespace
-
-Fields fields(CompareOptions& o) {
-  return Fields()
-      .add("methods", o.methods,
-           "methods, NAME:key=value:key=value each (`aha models` and docs/methods.md have them); all = all "
-           "that fit the target, slow ones too; default: those of a few passes and a control")
-      .add("class", o.wanted, "the class that is explained: predicted, an index or a name")
-      .add("out", o.out, "folder of STEM.compare.png")
-      .add("together", o.together, "one sheet OUT/compare.png with a block for each image")
-      .add("contours", o.heat.contours, "lines around the top 10, 25 and 50 % of the pixels")
-      .nest("heat-", fields(o.heat));
+  return c;
 }
 
 void compare(const MethodContext& by, const std::vector<std::string>& images, const CompareOptions& options,

@@ -37,6 +37,12 @@ struct Compared {
   std::string file;                     // of the sheet; empty where none is written
 };
 
+// One image in memory: pixels (1, 3, H, W) on the context's device, `image` is its name. `specs` name the
+// methods.
+Compared compare_pixels(const MethodContext& by, const Tensor& pixels, const std::string& image,
+                        const std::vector<std::string>& specs, const std::string& wanted,
+                        const std::vector<std::unique_ptr<Method>>& methods, const Context& context);
+
 // Calls `each` once for each image, in order, as soon as it is done.
 void compare(const MethodContext& by, const std::vector<std::string>& images, const CompareOptions& options,
              const std::function<void(const Compared&)>& each, const Context& context);

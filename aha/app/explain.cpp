@@ -61,10 +61,15 @@ void write_files(Explanation& e, const Tensor& pixels, const KeptPhoto& photo, c
   if (replaces) spdlog::info("{}.*: overwritten", base);
 }
 
-// The maps of a batch with their scores; pixels (B, 3, H, W).
-std::vector<Explanation> explained(const MethodContext& by, Method& method, const Tensor& pixels,
-                                   const std::vector<std::string>& images, const ExplainOptions& options,
-                                   const Context& context) {
+}  // namespace
+
+std::unique_ptr<Method> method_of(const ExplainOptions& options, const MethodContext& explained_by) {
+  return make_method(options.method, explained_by, method_options(options));
+}
+
+std::vector<Explanation> explain_pixels(const MethodContext& by, Method& method, const Tensor& pixels,
+                                        const std::vector<std::string>& images, const ExplainOptions& options,
+                                        const Context& context) {
   const auto& info = by.target.info();
   const Tensor probs = probabilities(by.target, pixels, context);  // (B, C)
   std::vector<Explanation> out;
@@ -91,8 +96,6 @@ std::vector<Explanation> explained(const MethodContext& by, Method& method, cons
   }
   return out;
 }
-
-}  // namespace
 
 Fields fields(ExplainOptions& o) {
   return Fields()
@@ -129,7 +132,7 @@ void explain(const MethodContext& explained_by, const std::vector<std::string>& 
              const ExplainOptions& options, const std::function<void(const Explanation&)>& each,
              const Context& context) {
   const auto& info = explained_by.target.info();
-  const auto method = make_method(options.method, explained_by, method_options(options));
+  const auto method = method_of(options, explained_by);
   if (options.wanted != "predicted") class_from_text(options.wanted, info);  // refused before any work
   if (!options.out.empty()) make_directories(options.out);
   const auto stems = file_stems(images);
@@ -141,7 +144,8 @@ void explain(const MethodContext& explained_by, const std::vector<std::string>& 
                             [&](int64_t i) { return photos.keep(i, read_image(images[i])); }};
   for_input_batches(inputs, info.input, context, [&](int64_t first, const Tensor& pixels) {
     const auto begin = images.begin() + first;
-    auto done = explained(explained_by, *method, pixels, {begin, begin + pixels.size(0)}, options, context);
+    auto done =
+        explain_pixels(explained_by, *method, pixels, {begin, begin + pixels.size(0)}, options, context);
     for (int64_t b = 0; b < pixels.size(0); ++b) {
       const KeptPhoto photo = photos.take(first + b);
       done[b].seen = photo.seen_originally;
@@ -165,6 +169,7 @@ nlohmann::ordered_json json_from(const Explanation& e) {
   if (!e.map_file.empty()) json["files"] = {{"heat", e.heat_file}, {"overlay", e.overlay_file}};
   if (!e.sheet_file.empty()) json["files"]["sheet"] = e.sheet_file;
   add_to_json(json, e.scored);
+  if (e.scored.score) json["curves"] = json_from_curves(*e.scored.score);
   if (e.random) {
     json["random"] = {{"deletion", e.random->deletion}, {"insertion", e.random->insertion}};
     json["references"] = e.references;

@@ -44,6 +44,14 @@ struct Explanation {
   nlohmann::json references;  // what the scores were taken with (perturb/reference.h)
 };
 
+// The method that the options name, with its refinement and budget set.
+std::unique_ptr<Method> method_of(const ExplainOptions& options, const MethodContext& explained_by);
+
+// Images in memory: pixels (B, 3, H, W) on the context's device, `images` are their names. Writes nothing.
+std::vector<Explanation> explain_pixels(const MethodContext& explained_by, Method& method,
+                                        const Tensor& pixels, const std::vector<std::string>& images,
+                                        const ExplainOptions& options, const Context& context);
+
 // Calls `each` once for each image, in order, as soon as it is done. Decoding runs ahead; memory does not
 // grow with the number of images.
 void explain(const MethodContext& explained_by, const std::vector<std::string>& images,

@@ -5,6 +5,11 @@
 #include "aha/base/timer.h"
 
 namespace aha {
+namespace {
+
+constexpr const char* kScoredReferences[] = {"black", "mean", "blur"};  // of all_references()
+
+}  // namespace
 
 std::vector<ScoredMap> scored_maps(Method& method, const std::string& spec, Classifier& target,
                                    const Tensor& pixels, const Tensor& classes,
@@ -37,6 +42,13 @@ std::vector<ScoredMap> scored_maps(Method& method, const std::string& spec, Clas
 
 bool ScoredMap::constant() const {
   return (map == map[0][0]).all().item<bool>();
+}
+
+nlohmann::ordered_json json_from_curves(const MapScore& score) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  for (size_t r = 0; r < score.curves.size() && r < std::size(kScoredReferences); ++r)
+    json[kScoredReferences[r]] = {{"top", score.curves[r].top}, {"bottom", score.curves[r].bottom}};
+  return json;
 }
 
 void add_to_json(nlohmann::ordered_json& json, const ScoredMap& m) {

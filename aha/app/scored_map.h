@@ -20,6 +20,9 @@ struct ScoredMap {
 // Adds the keys refine, loss (null where there was no step), passes, deletion, insertion, constant (only
 // where it is) and seconds.
 void add_to_json(nlohmann::ordered_json& json, const ScoredMap& map);
+// Of a score under black, mean and blur: for each `top` and `bottom`, the probability with 0, 10, .. 90 % of
+// the most and of the least important pixels removed.
+nlohmann::ordered_json json_from_curves(const MapScore& score);
 
 // One for each of pixels (B, 3, H, W), classes (B); `images` are their names. Work error where a map is not
 // finite; a warning where it is constant.

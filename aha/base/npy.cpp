@@ -109,10 +109,10 @@ NpyArray read_npy(const std::string& path) {
   return npy_from_bytes(file.bytes(), path);
 }
 
-void write_npy(const std::string& path, const std::vector<int64_t>& shape, std::span<const float> values) {
+std::string npy_bytes(const std::vector<int64_t>& shape, std::span<const float> values) {
   if (product(shape) != values.size())
-    throw input_error("{}: expected as many values as shape [{}] has, found {}", printable(path, 300),
-                      fmt::join(shape, ", "), values.size());
+    throw input_error("expected as many values as shape [{}] has, found {}", fmt::join(shape, ", "),
+                      values.size());
   std::string header = fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}{}), }}",
                                    fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
   // The values start at a multiple of 64 bytes; the header ends with a newline.
@@ -120,12 +120,17 @@ void write_npy(const std::string& path, const std::vector<int64_t>& shape, std::
   header.resize((kBefore + header.size() + 1 + 63) / 64 * 64 - kBefore - 1, ' ');
   header += '\n';
   const char head[] = {1, 0, static_cast<char>(header.size() & 255), static_cast<char>(header.size() >> 8)};
-  write_file_atomically(path, [&](const ByteSink& sink) {
-    sink(std::as_bytes(std::span(kMagic)));
-    sink(std::as_bytes(std::span(head)));
-    sink(std::as_bytes(std::span(header)));
-    sink(std::as_bytes(values));
-  });
+  std::string out;
+  out.append(kMagic).append(head, sizeof head).append(header);
+  out.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
+  return out;
+}
+
+void write_npy(const std::string& path, const std::vector<int64_t>& shape, std::span<const float> values) {
+  if (product(shape) != values.size())
+    throw input_error("{}: expected as many values as shape [{}] has, found {}", printable(path, 300),
+                      fmt::join(shape, ", "), values.size());
+  write_file_atomically(path, npy_bytes(shape, values));
 }
 
 }  // namespace aha

@@ -17,7 +17,9 @@ struct NpyArray {
 NpyArray read_npy(const std::string& path);
 NpyArray npy_from_bytes(std::span<const std::byte> bytes, const std::string& name);
 
-// The product of the shape must be the number of values. Written whole or not at all.
+// The product of the shape must be the number of values.
+std::string npy_bytes(const std::vector<int64_t>& shape, std::span<const float> values);
+// Written whole or not at all.
 void write_npy(const std::string& path, const std::vector<int64_t>& shape, std::span<const float> values);
 
 }  // namespace aha

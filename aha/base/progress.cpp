@@ -7,12 +7,32 @@
 #include <atomic>
 #include <cstdio>
 
+#include "aha/base/progress_listener.h"
+
 namespace aha {
 namespace {
 
 std::atomic<int> g_lines = 0;  // shown at this moment: a method's within the one of many images
 
+thread_local ProgressListener* t_listener = nullptr;
+
 }  // namespace
+
+ProgressListener::ProgressListener(Listen listen) : listen_(std::move(listen)), outer_(t_listener) {
+  t_listener = this;
+}
+
+ProgressListener::~ProgressListener() {
+  t_listener = outer_;
+}
+
+bool has_progress_listener() {
+  return t_listener != nullptr;
+}
+
+void tell_listener(const ProgressReport& report) {
+  if (t_listener) t_listener->listen_(report);
+}
 
 std::string clock_text(double seconds) {
   const auto s = static_cast<int64_t>(std::max(0.0, seconds) + 0.5);
@@ -42,11 +62,12 @@ double Progress::seconds() const {
 void Progress::advance(int64_t by, const std::string& note) {
   done_ += by;
   if (!note.empty()) note_ = note;
-  if (!shown_) return;
+  if (!shown_ && !has_progress_listener()) return;
   const auto now = std::chrono::steady_clock::now();
-  if (now - drawn_ < std::chrono::milliseconds(100)) return;
+  if (now - drawn_ < std::chrono::milliseconds(100) && done_ != total_) return;
   drawn_ = now;
-  draw(false);
+  tell_listener({what_, note_, done_, total_});
+  if (shown_) draw(false);
 }
 
 void Progress::draw(bool last) {

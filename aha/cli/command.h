@@ -98,5 +98,6 @@ Command compare_command();
 Command fit_command();
 Command data_command();
 Command bench_command();
+Command serve_command();
 
 }  // namespace aha

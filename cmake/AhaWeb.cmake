@@ -1,0 +1,60 @@
+# The page (web/) becomes part of the server's library, so that the program needs no files of it. With esbuild all modules and Chart.js are one file;
+# without it they are served one by one.
+set(AHA_WEB_STAGE ${CMAKE_BINARY_DIR}/web)
+file(GLOB AHA_WEB_FILES CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/web ${CMAKE_SOURCE_DIR}/web/*)
+find_path(AHA_CHARTJS chart.mjs PATHS /usr/share/javascript/chart.js /usr/share/nodejs/chart.js/dist NO_DEFAULT_PATH REQUIRED
+  DOC "folder of Chart.js (Debian: libjs-chart.js)")
+set(AHA_CHARTJS_FILES chart.mjs chunks/helpers.segment.mjs)
+find_program(AHA_ESBUILD esbuild DOC "bundles the page (Debian: esbuild)")
+
+set(staged)
+foreach(file ${AHA_WEB_FILES})
+  add_custom_command(OUTPUT ${AHA_WEB_STAGE}/${file} DEPENDS ${CMAKE_SOURCE_DIR}/web/${file}
+    COMMAND ${CMAKE_COMMAND} -E copy ${CMAKE_SOURCE_DIR}/web/${file} ${AHA_WEB_STAGE}/${file})
+  list(APPEND staged ${file})
+endforeach()
+foreach(file ${AHA_CHARTJS_FILES})
+  add_custom_command(OUTPUT ${AHA_WEB_STAGE}/vendor/${file} DEPENDS ${AHA_CHARTJS}/${file}
+    COMMAND ${CMAKE_COMMAND} -E copy ${AHA_CHARTJS}/${file} ${AHA_WEB_STAGE}/vendor/${file})
+  list(APPEND staged vendor/${file})
+endforeach()
+set(staged_paths ${staged})
+list(TRANSFORM staged_paths PREPEND ${AHA_WEB_STAGE}/)
+
+if(AHA_ESBUILD)
+  add_custom_command(OUTPUT ${AHA_WEB_STAGE}/bundle/app.js DEPENDS ${staged_paths}
+    COMMAND ${AHA_ESBUILD} ${AHA_WEB_STAGE}/app.js --bundle --minify --format=esm --target=es2020 --legal-comments=inline --log-level=warning
+            --outfile=${AHA_WEB_STAGE}/bundle/app.js)
+  set(served ${staged})
+  list(FILTER served EXCLUDE REGEX "[.]m?js$")
+  set(served_paths ${served})
+  list(TRANSFORM served_paths PREPEND ${AHA_WEB_STAGE}/)
+  list(APPEND served app.js)
+  list(APPEND served_paths ${AHA_WEB_STAGE}/bundle/app.js)
+else()
+  message(STATUS "esbuild is not here: the page's modules are served one by one")
+  set(served ${staged})
+  set(served_paths ${staged_paths})
+endif()
+
+set(AHA_ASSET_SYMBOLS)
+set(AHA_ASSET_ROWS)
+set(n 0)
+foreach(file path IN ZIP_LISTS served served_paths)
+  if(file MATCHES "[.]m?js$")
+    set(type "text/javascript; charset=utf-8")
+  elseif(file MATCHES "[.]css$")
+    set(type "text/css; charset=utf-8")
+  elseif(file MATCHES "[.]svg$")
+    set(type "image/svg+xml")
+  else()
+    set(type "text/html; charset=utf-8")
+  endif()
+  string(APPEND AHA_ASSET_SYMBOLS "AHA_ASSET(${n}, \"${path}\")\n")
+  string(APPEND AHA_ASSET_ROWS "      AHA_ASSET_ROW(${n}, \"/${file}\", \"${type}\"),\n")
+  math(EXPR n "${n} + 1")
+endforeach()
+configure_file(${CMAKE_SOURCE_DIR}/cmake/assets_data.cpp.in ${CMAKE_BINARY_DIR}/assets_data.cpp @ONLY)
+target_sources(aha_server PRIVATE ${CMAKE_BINARY_DIR}/assets_data.cpp)
+set_source_files_properties(${CMAKE_BINARY_DIR}/assets_data.cpp PROPERTIES
+  OBJECT_DEPENDS "${served_paths}" SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
