@@ -195,6 +195,7 @@ HttpServer::HttpServer(const ServerLimits& limits) : limits_(limits) {
   new_task_queue = [this] { return new ConnectionThreads(limits_.connections); };
   set_payload_max_length(static_cast<size_t>(limits_.upload_mb) << 20);
   set_tcp_nodelay(true);
+  set_keep_alive_max_count(kRequestsOfAConnection);
   set_keep_alive_timeout(static_cast<time_t>(limits_.idle_seconds));
 }
 
