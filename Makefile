@@ -29,10 +29,11 @@ install-packages: build/.packages
 bench: build
 	@$(AHA) bench $(BENCH_ARGS)
 
-# What pages are made from the program's own records.
+# The pages that are made from the program's own records.
 docs: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) aha
 	@$(AHA) models --methods-markdown > docs/methods.md.new && mv docs/methods.md.new docs/methods.md
+	@$(AHA) serve --api-markdown > docs/http_api.md.new && mv docs/http_api.md.new docs/http_api.md
 
 format: | build/.clang
 	@git ls-files '*.cpp' '*.h' '*.inl' | xargs clang-format -i
@@ -70,7 +71,7 @@ help:
 	@echo 'make test          builds everything and runs all tests; CTEST_ARGS="-R kernels" for some'
 	@echo 'make build         build/release/bin/aha; PRESET=debug|asan|tsan for another build'
 	@echo 'make bench         speed on this machine; BENCH_ARGS="--peer" beside libtorch'
-	@echo 'make docs          docs/methods.md from the records of the methods'
+	@echo 'make docs          docs/methods.md and docs/http_api.md from the program'"'"'s records'
 	@echo 'make format        clang-format over every source file'
 	@echo 'make format-check  fails where make format would change something, or a line is too long'
 	@echo 'make tidy          clang-tidy; TIDY=aha_nn for one module'

@@ -41,6 +41,7 @@ export const methods = (model) => json(`/api/methods?${query({ model })}`);
 export const samples = (first, limit) => json(`/api/samples?${query({ first, limit })}`);
 export const pickSample = (sample) => post("/api/images", { sample });
 export const classify = (options) => post("/api/classify", options);
+export const explain = (options) => post("/api/explain", options);
 export const score = (options, signal) => post("/api/score", options, signal);
 export const curve = (options) => post("/api/curve", options);
 export const results = () => json("/api/results");

@@ -424,8 +424,8 @@ function showMethod() {
     box.dataset.start = Array.isArray(one.default) ? one.default.join(",") : String(one.default);
     return element("label", { title: one.help }, `${one.name} `, box);
   });
-  $("method-options").replaceChildren(inputs.length ? element("details", {}, element("summary", {}, "Options"), ...inputs) : "");
-  $("method-apply").hidden = inputs.length === 0;
+  const apply = element("button", { onclick: () => chooseMethod(specFromForm()) }, "Apply");
+  $("method-options").replaceChildren(inputs.length ? element("details", {}, element("summary", {}, "Options"), ...inputs, apply) : "");
 }
 
 function specFromForm() {
@@ -552,7 +552,7 @@ function setBrush(on) {
 const views = new Segments($("views"), [["overlay", "Overlay"], ["heat", "Heat"], ["rank", "Rank"], ["contour", "Contour"], ["image", "Image"]], chooseView);
 const modes = new Segments($("modes"), [["delete", "Delete"], ["insert", "Insert"]], chooseMode);
 const references = new Segments($("references"), [["black", "Black"], ["mean", "Mean"], ["blur", "Blur"]], (name) => chooseReference(name));
-const results = new Results(openResult);
+const results = new Results(openResult, () => ({ model: state.model, methods: now.methods }));
 
 function openResult(sample, method) {
   showTab("explain");
@@ -614,7 +614,6 @@ function listen() {
   $("more-samples").addEventListener("click", () => showSamples().catch((error) => say(error.message)));
   $("model").addEventListener("change", (event) => chooseModel(event.target.value));
   $("method").addEventListener("change", (event) => chooseMethod(event.target.value));
-  $("method-apply").addEventListener("click", () => chooseMethod(specFromForm()));
   $("opacity").addEventListener("input", (event) => { state.opacity = Number(event.target.value); showChoices(); drawMaps(); if (now.map) showFacts(); });
   for (const id of ["share", "share-all"]) $(id).addEventListener("input", (event) => scrubTo(Number(event.target.value)));
   $("T").addEventListener("input", (event) => { state.T = Number(event.target.value); showChoices(); chooseT(); });

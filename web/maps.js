@@ -30,14 +30,13 @@ export function ranksOf(values) {
   return ranks;
 }
 
-// A map with what is needed to draw it.
+// A map with what is needed to draw it. Levels in 0..1 as aha/image/heatmap.h has them: the lowest and highest
+// percent of the pixels share the end levels.
 export function prepared(map) {
-  let low = Infinity, high = -Infinity;
-  for (const value of map.values) {
-    low = Math.min(low, value);
-    high = Math.max(high, value);
-  }
-  return { ...map, low, high, ranks: ranksOf(map.values) };
+  const sorted = Float32Array.from(map.values).sort(), last = sorted.length - 1;
+  const low = sorted[Math.floor(0.01 * last)], high = sorted[Math.ceil(0.99 * last)];
+  const levels = Float32Array.from(map.values, (value) => (high > low ? Math.min(1, Math.max(0, (value - low) / (high - low))) : 0.5));
+  return { ...map, levels, ranks: ranksOf(map.values) };
 }
 
 export const shareToPixels = (percent, pixels) => Math.floor((percent * pixels) / 100);
@@ -70,16 +69,22 @@ export function keepRuns({ ranks, k, mode, painted }) {
   return runs;
 }
 
-// The map over the image. `view`: overlay, heat, rank, contour or image.
+// The map over the image. `view`: overlay, heat, rank, contour or image. In an overlay the colors are as opaque as the
+// level is high, over a gray image, so that its own colors are not read as the map's.
 export function mapPixels(pixels, map, view, opacity) {
   const out = new ImageData(new Uint8ClampedArray(pixels.data), pixels.width, pixels.height);
   if (!map || view === "image" || view === "contour") return out;
-  const count = map.values.length, range = map.high - map.low;
+  const { data } = out, count = map.values.length;
   for (let i = 0; i < count; ++i) {
-    const t = view === "rank" ? 1 - map.ranks[i] / Math.max(1, count - 1) : range > 0 ? (map.values[i] - map.low) / range : 0.5;
-    const color = colors[Math.round(255 * t)];
-    const share = view === "overlay" ? opacity : 1;
-    for (let c = 0; c < 3; ++c) out.data[4 * i + c] = share * color[c] + (1 - share) * out.data[4 * i + c];
+    const level = view === "rank" ? 1 - map.ranks[i] / Math.max(1, count - 1) : map.levels[i];
+    const color = colors[Math.round(255 * level)];
+    const t = Math.min(1, Math.max(0, (level - 0.2) / 0.7));
+    const share = view === "overlay" ? opacity * t * t * (3 - 2 * t) : 1;
+    const gray = 0.299 * data[4 * i] + 0.587 * data[4 * i + 1] + 0.114 * data[4 * i + 2];
+    for (let c = 0; c < 3; ++c) {
+      const below = share * gray + (1 - share) * data[4 * i + c];
+      data[4 * i + c] = share * color[c] + (1 - share) * below;
+    }
   }
   return out;
 }

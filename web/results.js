@@ -4,8 +4,18 @@ import { Curves } from "./charts.js";
 import { $, Segments, element, options, time } from "./dom.js";
 
 export class Results {
-  constructor(open) {
+  // open(sample, method) shows an image; now() says which classifier is chosen and what methods it has.
+  constructor(open, now) {
     this.open = open;
+    this.now = now;
+    this.seen = new IntersectionObserver((entries) => {
+      for (const entry of entries) if (entry.isIntersecting) {
+        this.seen.unobserve(entry.target);
+        this.waiting.push(entry.target);
+        this.drawWaiting();
+      }
+    });
+    this.waiting = [];  // list items whose maps are to be drawn
     this.found = null;
     this.mode = "deletion";
     this.reference = "";
@@ -36,12 +46,13 @@ export class Results {
 
   showTable() {
     const { rows } = this.found;
-    const head = element("tr", {}, element("th", { scope: "col" }, "method"), element("th", { scope: "col" }, "class"),
+    const classes = new Set(rows.map((row) => row.class)).size > 1;
+    const head = element("tr", {}, element("th", { scope: "col" }, "method"), classes ? element("th", { scope: "col" }, "class") : null,
       ...this.metrics.map((name) => element("th", { scope: "col", "aria-sort": name === this.sortBy ? "descending" : null },
         element("button", { class: "plain", onclick: () => { this.sortBy = name; this.showTable(); } }, name))), element("th", { scope: "col" }, "time"));
     const value = (row) => row.metrics[this.sortBy]?.mean ?? -Infinity;
     const sorted = [...rows].sort((a, b) => value(b) - value(a));
-    const body = sorted.map((row) => element("tr", {}, element("th", { scope: "row" }, row.method), element("td", {}, row.class),
+    const body = sorted.map((row) => element("tr", {}, element("th", { scope: "row" }, row.method), classes ? element("td", {}, row.class) : null,
       ...this.metrics.map((name) => {
         const { mean, low, high } = row.metrics[name] || {};
         return element("td", { title: mean == null ? "" : `95 % interval ${low?.toFixed(4)} to ${high?.toFixed(4)}` }, mean == null ? "–" : mean.toFixed(4));
@@ -74,11 +85,44 @@ export class Results {
     $("results-more").hidden = this.shown >= total;
     $("results-images").append(...images.map((one) => {
       const mine = one.figures.find((row) => row.method === method);
-      const others = one.figures.filter((row) => row.class === mine?.class && row.figures[metric] != null)
-        .map((row) => element("tr", { class: row.method === method ? "mine" : "" }, element("th", { scope: "row" }, row.method), element("td", {}, row.figures[metric].toFixed(3))));
+      const rows = one.figures.filter((row) => row.class === mine?.class && row.figures[metric] != null);
       const image = one.sample >= 0 ? element("img", { src: `/api/samples/${one.sample}.png`, width: 96, height: 96, alt: "", loading: "lazy" }) : element("span", { class: "no-image" }, "?");
-      return element("li", {}, element("button", { class: "thumb", disabled: one.sample < 0, "aria-label": `Open ${one.image}`, onclick: () => this.open(one.sample, method) }, image),
-        element("div", {}, element("p", { class: "image-name" }, one.image), element("table", {}, element("tbody", {}, ...others))));
+      const item = element("li", {},
+        element("p", { class: "image-name" }, one.image),
+        element("div", { class: "strip" },
+          element("button", { class: "thumb", disabled: one.sample < 0, "aria-label": `Open ${one.image}`, onclick: () => this.open(one.sample, method) }, image),
+          ...rows.map((row) => element("figure", { class: row.method === method ? "mine" : "" },
+            element("button", { class: "thumb", disabled: one.sample < 0, "data-method": row.method, "aria-label": `Open ${one.image} with ${row.method}`,
+                                onclick: () => this.open(one.sample, row.method) }),
+            element("figcaption", {}, element("span", { class: "label" }, row.method), element("b", {}, row.figures[metric].toFixed(3)))))));
+      item.sample = one.sample;
+      if (one.sample >= 0) this.seen.observe(item);
+      return item;
     }));
+  }
+
+  // The maps of the images that are seen, one after the other: those of quick methods; the others are made when they are opened.
+  async drawWaiting() {
+    if (this.drawing) return;
+    this.drawing = true;
+    while (this.waiting.length > 0) {
+      const item = this.waiting.shift(), { model, methods } = this.now();
+      if (!item.isConnected) continue;
+      const quick = (spec) => methods.some((one) => one.quick && one.name === spec.split(":")[0]);
+      try {
+        const { image } = await api.pickSample(item.sample);
+        for (const button of item.querySelectorAll("[data-method]")) {
+          const { method } = button.dataset;
+          if (!item.isConnected) break;
+          if (!quick(method)) {
+            button.replaceChildren(element("span", { class: "no-image" }, "open"));
+            continue;
+          }
+          const made = await api.explain({ image, model, method, score: false });
+          button.replaceChildren(element("img", { src: made.map.overlay, width: 96, height: 96, alt: `Map of ${method}` }));
+        }
+      } catch { /* a method of another classifier: its figure stands without a map */ }
+    }
+    this.drawing = false;
   }
 }

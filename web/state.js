@@ -2,7 +2,7 @@
 
 const kStart = {
   tab: "explain", model: "", image: "", sample: "", name: "", class: "", contrast: "", method: "", T: 0,
-  view: "overlay", opacity: 55, share: 0, mode: "delete", reference: "black", methods: "", compare: "",
+  view: "overlay", opacity: 65, share: 0, mode: "delete", reference: "black", methods: "", compare: "",
 };
 
 export const state = { ...kStart };

@@ -1,6 +1,6 @@
 // A canvas that shows an image of few pixels large, with zoom, and says which pixel the pointer is on.
 
-const kContours = [[0.1, 1], [0.2, 0.75], [0.4, 0.5]];  // share of the pixels, opacity of the line
+const kContours = [[0.1, 1], [0.25, 0.75], [0.5, 0.5]];  // share of the pixels, opacity of the line
 
 export class Viewer {
   constructor(canvas, { onPixel, onView } = {}) {

@@ -79,6 +79,14 @@ bool has_image(const Request& request) {
   return type.starts_with("image/") || type.starts_with("application/octet-stream");
 }
 
+// "sample/17" of cifar10/sample/17, "cats/1.jpg" of /home/me/photos/cats/1.jpg
+std::string end_of_path(const std::string& path) {
+  const size_t last = path.rfind('/');
+  if (last == std::string::npos || last == 0) return path;
+  const size_t before = path.rfind('/', last - 1);
+  return before == std::string::npos ? path : path.substr(before + 1);
+}
+
 int64_t number_from(const std::string& text) {
   if (text.size() > 9 || text.find_first_not_of("0123456789") != std::string::npos)
     throw NotFound(fmt::format("expected a number, found '{}'", printable(text)));
@@ -361,7 +369,7 @@ void Api::get_samples(const Request& request, const Parts&, Response& response) 
   for (int64_t i = options.first; i < std::min<int64_t>(data->size(), options.first + options.limit); ++i) {
     const int label = data->label(i);
     samples.push_back({{"sample", i},
-                       {"name", without_folders(data->id(i))},
+                       {"name", end_of_path(data->id(i))},
                        {"label", label >= 0 && label < std::ssize(names) ? names[label] : ""},
                        {"url", fmt::format("/api/samples/{}.png", i)}});
   }
@@ -655,7 +663,7 @@ void Api::get_results_images(const Request& request, const Parts&, Response& res
     for (const auto& one : results_->figures_of.at(images[i]))
       figures.push_back({{"method", one.method}, {"class", one.explained}, {"figures", one.figures}});
     const auto sample = sample_of.find(images[i]);
-    list.push_back({{"image", without_folders(images[i])},
+    list.push_back({{"image", end_of_path(images[i])},
                     {"sample", sample == sample_of.end() ? -1 : sample->second},
                     {"figures", figures}});
   }

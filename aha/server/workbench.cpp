@@ -163,6 +163,7 @@ WarmMap Workbench::explain(const WarmImage& image, size_t model, const ExplainOp
   auto said = json_from(one);
   said["map"] = map_json(map);
   said.erase("image");
+  said.erase("part");
   map.json.update(said);
   return keep(std::move(map));
 }

@@ -222,9 +222,10 @@ try {
   await check("an evaluation folder opens, worst images first, and an image opens from it", async () => {
     const results = await open("");
     await results.locator("#results-images li").nth(3).waitFor();
-    const figures = await results.locator("#results-images tr.mine td").allInnerTexts();
+    const figures = await results.locator("#results-images .mine b").allInnerTexts();
     assert.deepEqual(figures.map(Number), [...figures.map(Number)].sort((a, b) => a - b));
     assert.equal(await results.locator("#results-table tbody tr").count(), 2);
+    await results.locator("#results-images li").first().locator("[data-method=aha] img").waitFor();
     if (shots) await results.screenshot({ path: `${shots}/results.png`, fullPage: true });
     await results.locator("#results-images .thumb").first().click();
     await settled(results);
