@@ -31,7 +31,7 @@ many=$(peak "$aha" classify --quiet --target "vit_ti_16:$data/weights/vit_tiny_p
 echo "peak memory: $few kB for 100 images, $many kB for 1,000"
 [ "$many" -le $((few + 200000)) ]
 
-# The bundled explainer of these weights is found by their sha256 and is above chefer on photos it never saw: by 0.029 of Ins-Del on the first 16.
+# The bundled explainer of these weights is found by their tensors and is above chefer on photos it never saw: by 0.029 of Ins-Del on the first 16.
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 "$aha" eval --quiet --target "vit_ti_16:$data/weights/vit_tiny_patch16_224_in1k.safetensors" --data "list:$data/imagenet/check.csv" --limit 16 --methods aha,chefer \

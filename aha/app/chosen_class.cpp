@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "aha/base/error.h"
+#include "aha/base/imagenet_classes.h"
 
 namespace aha {
 namespace {
@@ -12,25 +13,67 @@ std::string lower(std::string text) {
   return text;
 }
 
+// Whether `part` stands in `whole` as a word of its own.
+bool has_word(const std::string& whole, const std::string& part) {
+  const auto letter = [&](size_t at) {
+    return at < whole.size() && std::isalnum(static_cast<unsigned char>(whole[at]));
+  };
+  for (size_t at = whole.find(part); at != std::string::npos; at = whole.find(part, at + 1))
+    if ((at == 0 || !letter(at - 1)) && !letter(at + part.size())) return true;
+  return false;
+}
+
+// The classes of this very name.
+std::vector<int> classes_named(const std::string& text, const ClassifierInfo& target) {
+  if (const auto index = imagenet_class_of(text); index && target.class_names == imagenet_class_names())
+    return {*index};
+  std::vector<int> same;
+  for (size_t i = 0; i < target.class_names.size(); ++i) {
+    const std::string whole = lower(target.class_names[i]);
+    if (whole == lower(text) || whole.substr(0, whole.find(',')) == lower(text))
+      same.push_back(static_cast<int>(i));
+  }
+  return same;
+}
+
+bool is_number(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+}
+
 }  // namespace
 
+std::optional<int> class_named(const std::string& text, const ClassifierInfo& target) {
+  const auto same = classes_named(text, target);
+  if (same.size() == 1) return same[0];
+  if (is_number(text) && text.size() < 10 && std::stoll(text) < target.classes) return std::stoi(text);
+  return std::nullopt;
+}
+
 int class_from_text(const std::string& text, const ClassifierInfo& target) {
-  if (!text.empty() && text.find_first_not_of("0123456789") == std::string::npos) {
-    const int64_t index = text.size() < 10 ? std::stoll(text) : INT32_MAX;
-    if (index >= target.classes)
-      throw input_error("--class {}: expected 0..{} for {}", printable(text), target.classes - 1,
-                        target.name);
-    return static_cast<int>(index);
-  }
-  for (size_t i = 0; i < target.class_names.size(); ++i) {
-    const std::string& whole = target.class_names[i];
-    if (lower(whole) == lower(text) || lower(whole.substr(0, whole.find(','))) == lower(text))
-      return static_cast<int>(i);
-  }
+  if (const auto index = class_named(text, target)) return *index;
+  if (is_number(text))
+    throw input_error("--class {}: expected 0..{} for {}", printable(text), target.classes - 1, target.name);
   if (target.class_names.empty())
     throw input_error("--class {}: {} has no class names; expected predicted or 0..{}", printable(text),
                       target.name, target.classes - 1);
-  throw unknown_name_error("class", text, target.class_names);
+  const auto same = classes_named(text, target);
+  std::vector<int> beginning, containing, words;
+  for (size_t i = 0; i < target.class_names.size(); ++i) {
+    const std::string whole = lower(target.class_names[i]), wanted = lower(text);
+    const auto index = static_cast<int>(i);
+    if (whole.starts_with(wanted)) beginning.push_back(index);
+    if (whole.find(wanted) != std::string::npos) containing.push_back(index);
+    if (has_word(whole, wanted)) words.push_back(index);
+  }
+  // "dog" begins dogsled alone, but is a word of other names.
+  const bool only_beginning = beginning.size() == 1 && (words.empty() || words == beginning);
+  if (same.empty() && only_beginning && !text.empty()) return beginning[0];
+  const auto& meant = same.empty() ? containing : same;
+  if (meant.empty() || text.empty()) throw unknown_name_error("class", text, target.class_names);
+  std::vector<std::string> names;
+  for (const int index : meant) names.push_back(fmt::format("{} {}", index, target.class_names[index]));
+  throw input_error("--class {}: expected one class by its index or name, found {} {}: {}", printable(text),
+                    names.size(), same.empty() ? "that contain it" : "of that name", list_some(names, 40));
 }
 
 ChosenClass class_at(int index, double probability, const ClassifierInfo& target) {

@@ -2,6 +2,7 @@
 
 #include "aha/app/input_batches.h"
 #include "aha/base/error.h"
+#include "aha/base/log.h"
 #include "aha/base/timer.h"
 #include "aha/image/read.h"
 
@@ -16,6 +17,34 @@ void run_batches(Classifier& target, int64_t count, const std::function<Image(in
   for_input_batches(inputs, target.info().input, context, [&](int64_t first, const Tensor& pixels) {
     consume(first, torch::softmax(target.logits(pixels), 1).to(torch::kCPU));
   });
+}
+
+// The target's class of each label of the data set, which are told by name; empty where the labels are the
+// classes' numbers already. Folders of images are numbered in the order of their names: right where each is a
+// class, wrong where some are.
+std::vector<int> classes_of_labels(const Dataset& data, const ClassifierInfo& target) {
+  const auto names = data.class_names();
+  if (names.empty() || target.class_names.empty() || names == target.class_names) return {};
+  std::vector<int> classes;
+  std::vector<std::string> strange;
+  for (const auto& name : names) {
+    if (const auto index = class_named(name, target))
+      classes.push_back(*index);
+    else
+      strange.push_back(name);
+  }
+  if (strange.empty()) return classes;
+  if (std::ssize(names) == target.classes) {
+    spdlog::warn(
+        "{}: {} of {} names are no class of {} ({}): the classes are taken in the order of the names",
+        data.name(), strange.size(), names.size(), target.name, list_some(strange, 3));
+    return {};
+  }
+  throw input_error(
+      "{}: {} of {} names are no class of {}: {}; expected names, WordNet ids or indices of its "
+      "{} classes: {}",
+      data.name(), strange.size(), names.size(), target.name, list_some(strange, 3), target.classes,
+      list_some(target.class_names, 3));
 }
 
 }  // namespace
@@ -48,10 +77,15 @@ void classify(Classifier& target, const std::vector<std::string>& images, int to
 Accuracy accuracy(Classifier& target, const Dataset& data, const Context& context) {
   Accuracy result;
   result.images = data.size();
+  const std::vector<int> classes = classes_of_labels(data, target.info());
+  const auto label_of = [&](int64_t i) {
+    const int label = data.label(i);
+    return classes.empty() || label < 0 ? label : classes.at(static_cast<size_t>(label));
+  };
   for (int64_t i = 0; i < data.size(); ++i)
-    if (data.label(i) < 0 || data.label(i) >= target.info().classes)
+    if (label_of(i) < 0 || label_of(i) >= target.info().classes)
       throw input_error("{}: {} has {}, but {} knows classes 0..{}", data.name(), data.id(i),
-                        data.label(i) < 0 ? std::string("no label") : fmt::format("label {}", data.label(i)),
+                        label_of(i) < 0 ? std::string("no label") : fmt::format("label {}", label_of(i)),
                         target.info().name, target.info().classes - 1);
   const Timer timer;
   int64_t top1 = 0, top5 = 0;
@@ -61,7 +95,7 @@ Accuracy accuracy(Classifier& target, const Dataset& data, const Context& contex
         const Tensor best = std::get<1>(probs.topk(std::min<int64_t>(5, probs.size(1)), 1));  // (B, 5)
         for (int64_t b = 0; b < probs.size(0); ++b)
           for (int64_t k = 0; k < best.size(1); ++k)
-            if (best[b][k].item<int64_t>() == data.label(first + b)) {
+            if (best[b][k].item<int64_t>() == label_of(first + b)) {
               top5 += 1;
               top1 += k == 0;
             }

@@ -73,12 +73,12 @@ double seconds_of_another(Method& method, const Tensor& pixels, const Tensor& cl
 }
 
 Drawn compared(const MethodContext& by, const std::string& image, const std::vector<std::string>& specs,
-               const std::string& wanted, const std::vector<std::unique_ptr<Method>>& methods,
+               const std::string& wanted, const std::vector<std::unique_ptr<Method>>& methods, Scorer& scorer,
                const Context& context) {
   const auto pixels = input_from_image(read_image(image), by.target.info().input)
                           .unsqueeze(0)
                           .to(torch_device(context));  // (1, 3, H, W)
-  return {compare_pixels(by, pixels, image, specs, wanted, methods, context),
+  return {compare_pixels(by, pixels, image, specs, wanted, methods, context, &scorer),
           image_from_tensor(pixels[0].cpu())};
 }
 
@@ -88,7 +88,9 @@ Fields fields(CompareOptions& o) {
   return Fields()
       .add("methods", o.methods,
            "methods, NAME:key=value:key=value each (`aha models` and docs/methods.md have them); all = all "
-           "that fit the target, slow ones too; default: those of a few passes and a control")
+           "that fit the target, slow ones too; default: aha where there is an explainer, cheap strong ones "
+           "of "
+           "this kind of network, rise:masks=100 and a control")
       .add("class", o.wanted, "the class that is explained: predicted, an index or a name")
       .add("out", o.out, "folder of STEM.compare.png")
       .add("together", o.together, "one sheet OUT/compare.png with a block for each image")
@@ -98,7 +100,8 @@ Fields fields(CompareOptions& o) {
 
 Compared compare_pixels(const MethodContext& by, const Tensor& pixels, const std::string& image,
                         const std::vector<std::string>& specs, const std::string& wanted,
-                        const std::vector<std::unique_ptr<Method>>& methods, const Context& context) {
+                        const std::vector<std::unique_ptr<Method>>& methods, const Context& context,
+                        Scorer* scorer) {
   constexpr double kShort = 0.5;  // seconds
   const auto& info = by.target.info();
   Compared c;
@@ -106,19 +109,25 @@ Compared compare_pixels(const MethodContext& by, const Tensor& pixels, const std
   c.chosen = chosen_class(wanted, probabilities(by.target, pixels, context)[0], info);
   const ReferenceOptions reference = with_mean_color({}, info.mean_color);
   c.references = json_from_references(reference);
-  const auto references = all_references(pixels, reference);
   const auto classes = torch::full({1}, c.chosen.index, torch::kInt64);
   const auto labels = method_labels(specs);
+  std::vector<std::vector<ScoredMap>> maps;  // of each method, the one of this image
   auto progress = context.progress("compare", static_cast<int64_t>(methods.size()));
   for (size_t m = 0; m < methods.size(); ++m) {
     context.cancel->check();
-    auto one =
-        scored_maps(*methods[m], labels[m], by.target, pixels, classes, {image}, references, context)[0];
-    if (one.seconds < kShort && !methods[m]->timed())
-      one.seconds = std::min(one.seconds, seconds_of_another(*methods[m], pixels, classes, image, context));
-    c.methods.push_back({labels[m], std::move(one)});
+    maps.push_back(made_maps(*methods[m], labels[m], pixels, classes, {image}, context));
+    double& seconds = maps.back()[0].seconds;
+    if (seconds < kShort && !methods[m]->timed())
+      seconds = std::min(seconds, seconds_of_another(*methods[m], pixels, classes, image, context));
     progress.advance(1, labels[m]);
   }
+  std::vector<std::vector<ScoredMap>*> all;
+  for (auto& one : maps) all.push_back(&one);
+  std::optional<Scorer> own;
+  if (!scorer) scorer = &own.emplace(by.target, context);
+  scorer->score(all, pixels, classes, all_references(pixels, reference));
+  c.score_precision = scorer->precision();
+  for (size_t m = 0; m < methods.size(); ++m) c.methods.push_back({labels[m], std::move(maps[m][0])});
   return c;
 }
 
@@ -137,9 +146,10 @@ void compare(const MethodContext& by, const std::vector<std::string>& images, co
     return (std::filesystem::path(options.out) / name).string();
   };
   const auto stems = file_stems(images);
+  Scorer scorer(by.target, context);
   std::vector<Drawn> all;  // of one sheet
   for (size_t i = 0; i < images.size(); ++i) {
-    Drawn one = compared(by, images[i], specs, options.wanted, methods, context);
+    Drawn one = compared(by, images[i], specs, options.wanted, methods, scorer, context);
     if (writes) one.compared.file = path_of(options.together ? "compare.png" : stems[i] + ".compare.png");
     if (writes && !options.together)
       write_png(one.compared.file, sheet_of({block_of(one, info)}, kSheetRemark, options.heat));
@@ -159,11 +169,8 @@ nlohmann::ordered_json json_from(const Compared& c) {
     add_to_json(one, scored);
     methods.push_back(std::move(one));
   }
-  return {{"image", c.image},
-          {"class", json_from(c.chosen)},
-          {"methods", methods},
-          {"references", c.references},
-          {"file", c.file}};
+  return {{"image", c.image},           {"class", json_from(c.chosen)},         {"methods", methods},
+          {"references", c.references}, {"score_precision", c.score_precision}, {"file", c.file}};
 }
 
 }  // namespace aha

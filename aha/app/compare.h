@@ -34,14 +34,16 @@ struct Compared {
   ChosenClass chosen;
   std::vector<ComparedMethod> methods;  // in the order asked for
   nlohmann::json references;            // what the scores were taken with (perturb/reference.h)
+  std::string score_precision;          // of the forward passes behind them: f32, bf16
   std::string file;                     // of the sheet; empty where none is written
 };
 
 // One image in memory: pixels (1, 3, H, W) on the context's device, `image` is its name. `specs` name the
-// methods.
+// methods. Scores come from `scorer`, or from one of its own where there is none.
 Compared compare_pixels(const MethodContext& by, const Tensor& pixels, const std::string& image,
                         const std::vector<std::string>& specs, const std::string& wanted,
-                        const std::vector<std::unique_ptr<Method>>& methods, const Context& context);
+                        const std::vector<std::unique_ptr<Method>>& methods, const Context& context,
+                        Scorer* scorer = nullptr);
 
 // Calls `each` once for each image, in order, as soon as it is done.
 void compare(const MethodContext& by, const std::vector<std::string>& images, const CompareOptions& options,

@@ -69,7 +69,9 @@ std::unique_ptr<Method> method_of(const ExplainOptions& options, const MethodCon
 
 std::vector<Explanation> explain_pixels(const MethodContext& by, Method& method, const Tensor& pixels,
                                         const std::vector<std::string>& images, const ExplainOptions& options,
-                                        const Context& context) {
+                                        const Context& context, Scorer* scorer) {
+  std::optional<Scorer> own;
+  if (options.score && !scorer) scorer = &own.emplace(by.target, context);
   const auto& info = by.target.info();
   const Tensor probs = probabilities(by.target, pixels, context);  // (B, C)
   std::vector<Explanation> out;
@@ -82,17 +84,19 @@ std::vector<Explanation> explain_pixels(const MethodContext& by, Method& method,
     indices.push_back(out.back().chosen.index);
   }
   const Tensor classes = torch::tensor(indices, torch::kInt64);  // (B)
-  const ReferenceOptions reference = with_mean_color({}, info.mean_color);
-  const auto references = options.score ? all_references(pixels, reference) : std::vector<Tensor>();
-  auto maps = scored_maps(method, options.method, by.target, pixels, classes, images, references, context);
-  for (size_t b = 0; b < images.size(); ++b) out[b].scored = std::move(maps[b]);
-  if (options.score) {
-    const auto random = scored_maps(*make_method("random", by), "random", by.target, pixels, classes, images,
-                                    references, context);
-    for (size_t b = 0; b < images.size(); ++b) {
-      out[b].random = random[b].score;
-      out[b].references = json_from_references(reference);
-    }
+  auto maps = made_maps(method, options.method, pixels, classes, images, context);
+  std::vector<ScoredMap> random;
+  if (scorer) {
+    const ReferenceOptions reference = with_mean_color({}, info.mean_color);
+    random = made_maps(*make_method("random", by), "random", pixels, classes, images, context);
+    std::vector<ScoredMap>* const both[] = {&maps, &random};
+    scorer->score(both, pixels, classes, all_references(pixels, reference));
+    for (auto& one : out) one.references = json_from_references(reference);
+    for (auto& one : out) one.score_precision = scorer->precision();
+  }
+  for (size_t b = 0; b < images.size(); ++b) {
+    out[b].scored = std::move(maps[b]);
+    if (scorer) out[b].random = random[b].score;
   }
   return out;
 }
@@ -136,6 +140,8 @@ void explain(const MethodContext& explained_by, const std::vector<std::string>& 
   if (options.wanted != "predicted") class_from_text(options.wanted, info);  // refused before any work
   if (!options.out.empty()) make_directories(options.out);
   const auto stems = file_stems(images);
+  std::optional<Scorer> scorer;
+  if (options.score) scorer.emplace(explained_by.target, context);
 
   KeptPhotos photos(info.input, options.size == "original" ? 0 : kSheetPhotoSide);
 
@@ -144,8 +150,8 @@ void explain(const MethodContext& explained_by, const std::vector<std::string>& 
                             [&](int64_t i) { return photos.keep(i, read_image(images[i])); }};
   for_input_batches(inputs, info.input, context, [&](int64_t first, const Tensor& pixels) {
     const auto begin = images.begin() + first;
-    auto done =
-        explain_pixels(explained_by, *method, pixels, {begin, begin + pixels.size(0)}, options, context);
+    auto done = explain_pixels(explained_by, *method, pixels, {begin, begin + pixels.size(0)}, options,
+                               context, scorer ? &*scorer : nullptr);
     for (int64_t b = 0; b < pixels.size(0); ++b) {
       const KeptPhoto photo = photos.take(first + b);
       done[b].seen = photo.seen_originally;
@@ -173,6 +179,7 @@ nlohmann::ordered_json json_from(const Explanation& e) {
   if (e.random) {
     json["random"] = {{"deletion", e.random->deletion}, {"insertion", e.random->insertion}};
     json["references"] = e.references;
+    json["score_precision"] = e.score_precision;
   }
   return json;
 }

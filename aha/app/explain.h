@@ -41,16 +41,19 @@ struct Explanation {
   std::string map_file, heat_file, overlay_file, json_file;  // empty where nothing was written
   std::string sheet_file;                                    // empty where none was asked for
   Box seen;                                                  // the part of the photo that the map is of
-  nlohmann::json references;  // what the scores were taken with (perturb/reference.h)
+  nlohmann::json references;         // what the scores were taken with (perturb/reference.h)
+  std::string score_precision = {};  // of the forward passes behind the scores: f32, bf16
 };
 
 // The method that the options name, with its refinement and budget set.
 std::unique_ptr<Method> method_of(const ExplainOptions& options, const MethodContext& explained_by);
 
 // Images in memory: pixels (B, 3, H, W) on the context's device, `images` are their names. Writes nothing.
+// Scores come from `scorer`, or from one of its own where there is none.
 std::vector<Explanation> explain_pixels(const MethodContext& explained_by, Method& method,
                                         const Tensor& pixels, const std::vector<std::string>& images,
-                                        const ExplainOptions& options, const Context& context);
+                                        const ExplainOptions& options, const Context& context,
+                                        Scorer* scorer = nullptr);
 
 // Calls `each` once for each image, in order, as soon as it is done. Decoding runs ahead; memory does not
 // grow with the number of images.

@@ -1,50 +1,143 @@
 #include "aha/app/inspect.h"
 
+#include <filesystem>
+
+#include "aha/networks/catalog.h"
 #include "aha/networks/preprocess.h"
+#include "aha/networks/torchscript.h"
+#include "aha/networks/weight_summary.h"
+#include "aha/weights/safetensors.h"
 
 namespace aha {
+namespace {
 
-nlohmann::json json_from_summary(const WeightSummary& s) {
+class Lines {
+ public:
+  explicit Lines(const std::string& title) : text_(title + "\n") {}
+  void add(std::string_view what, const std::string& value) {
+    if (!value.empty()) text_ += fmt::format("  {:<13} {}\n", what, value);
+  }
+  void tensor(const std::string& name, std::string_view dtype, const std::vector<int64_t>& shape) {
+    text_ += fmt::format("    {:<60} {:<5} {}\n", name, dtype, text_from_shape(shape));
+  }
+  std::string text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+// The network's weights by content; `spec` is one that load_network() takes.
+void add_identity(Inspection& out, Lines& lines, const std::string& spec) {
+  const Fingerprint found = fingerprint_of(*load_network(spec).network);
+  out.json["identity"] = json_from(found);
+  lines.add("identity", found.sha256);
+}
+
+Inspection inspect_weights(const std::string& path, const InspectOptions& options) {
+  const WeightSummary s = summarize_weights(path);
   nlohmann::json tensors = nlohmann::json::array();
   for (const auto& t : s.tensors)
     tensors.push_back({{"name", t.name}, {"dtype", t.dtype}, {"shape", t.shape}});
-  nlohmann::json out = {{"file", s.path},
-                        {"architecture", s.architecture},
-                        {"family", s.family},
-                        {"source", s.source},
-                        {"parameters", s.parameters},
-                        {"values", s.values},
-                        {"classes", s.classes},
-                        {"dtypes", s.dtypes},
-                        {"remark", s.remark},
-                        {"tensors", tensors}};
-  out["input"] = s.input ? nlohmann::json(card_json_from_input(*s.input)) : nlohmann::json();
-  return out;
-}
-
-std::string text_from_summary(const WeightSummary& s, bool with_tensors) {
-  std::string out = s.path + "\n";
-  const auto line = [&](std::string_view what, const std::string& value) {
-    out += fmt::format("  {:<13} {}\n", what, value);
-  };
+  Inspection out;
+  out.json = {{"file", s.path},
+              {"architecture", s.architecture},
+              {"family", s.family},
+              {"source", s.source},
+              {"parameters", s.parameters},
+              {"values", s.values},
+              {"classes", s.classes},
+              {"dtypes", s.dtypes},
+              {"remark", s.remark},
+              {"tensors", tensors}};
+  out.json["input"] = s.input ? nlohmann::json(card_json_from_input(*s.input)) : nlohmann::json();
+  Lines lines(s.path);
   if (s.family.empty()) {
-    line("network", "not recognized: " + s.remark);
+    lines.add("network", "not recognized: " + s.remark);
   } else {
-    line("network", s.architecture.empty() ? s.family + ", of no known size" : s.architecture);
-    line("names of", s.source);
-    line("parameters", std::to_string(s.parameters));
-    if (s.classes > 0) line("classes", std::to_string(s.classes));
-    if (s.input) line("input", text_from_input(*s.input));
-    if (!s.architecture.empty()) line("use as", fmt::format("--target {}:{}", s.architecture, s.path));
+    lines.add("network", s.architecture.empty() ? s.family + ", of no known size" : s.architecture);
+    lines.add("names of", s.source);
+    lines.add("parameters", std::to_string(s.parameters));
+    if (s.classes > 0) lines.add("classes", std::to_string(s.classes));
+    if (s.input) lines.add("input", text_from_input(*s.input));
+    if (!s.architecture.empty()) lines.add("use as", fmt::format("--target {}:{}", s.architecture, s.path));
   }
   std::string types;
   for (const auto& [type, count] : s.dtypes)
     types += fmt::format("{}{} {}", types.empty() ? "" : ", ", count, type);
-  line("tensors", fmt::format("{} ({} values)", types, s.values));
-  if (with_tensors)
-    for (const auto& t : s.tensors)
-      out += fmt::format("    {:<60} {:<5} {}\n", t.name, t.dtype, text_from_shape(t.shape));
+  lines.add("tensors", fmt::format("{} ({} values)", types, s.values));
+  if (options.identity && !s.architecture.empty()) add_identity(out, lines, s.architecture + ":" + s.path);
+  if (options.tensors)
+    for (const auto& t : s.tensors) lines.tensor(t.name, t.dtype, t.shape);
+  out.text = lines.text();
   return out;
+}
+
+Inspection inspect_script(const std::string& path, const ScriptSummary& s) {
+  Inspection out;
+  out.json = {{"file", path}, {"architecture", "script"}, {"storages", s.storages}, {"bytes", s.bytes}};
+  out.json["input"] = s.input ? nlohmann::json(card_json_from_input(*s.input)) : nlohmann::json();
+  Lines lines(path);
+  lines.add("network", "TorchScript: a program with its weights; using it executes code from the file");
+  lines.add("storages", fmt::format("{} ({:.1f} MB)", s.storages, static_cast<double>(s.bytes) / 1e6));
+  lines.add("input", s.input ? text_from_input(*s.input)
+                             : "not said; --input-size, --mean and --std do, ImageNet's are the default");
+  lines.add("use as", "--target script:" + path);
+  out.text = lines.text();
+  return out;
+}
+
+Inspection inspect_model(const std::string& what, const std::string& directory,
+                         const InspectOptions& options) {
+  const ModelCard card = read_card(directory);
+  const TensorTable weights = read_model_weights(directory, card);
+  int64_t values = 0;
+  for (const auto& [name, view] : weights.tensors) values += view.numel();
+  Inspection out;
+  out.json = json_from_card(card);
+  out.json["directory"] = directory;
+  out.json["values"] = values;
+  Lines lines(directory);
+  lines.add("model", fmt::format("{} ({})", card.kind, card.architecture));
+  lines.add("summary", card.summary);
+  if (card.target) lines.add("explains", card.target->name);
+  if (card.encoder) lines.add("encoder", card.encoder->architecture);
+  if (!card.classes.empty()) lines.add("classes", std::to_string(card.classes.size()));
+  lines.add("input", text_from_input(card.input));
+  lines.add("tensors", fmt::format("{} ({} values)", weights.tensors.size(), values));
+  lines.add("sha256", card.sha256);
+  if (options.identity && card.kind != "explainer") add_identity(out, lines, what);
+  lines.add("use as", fmt::format("--{} {}",
+                                  card.kind == "explainer" ? "explainer"
+                                  : card.kind == "encoder" ? "encoder"
+                                                           : "target",
+                                  what));
+  if (options.tensors)
+    for (const auto& [name, view] : weights.tensors) lines.tensor(name, name_of(view.dtype), view.shape);
+  out.text = lines.text();
+  return out;
+}
+
+}  // namespace
+
+Fields fields(InspectOptions& o) {
+  return Fields()
+      .add("tensors", o.tensors, "list every tensor")
+      .add("identity", o.identity,
+           "hash of the weights themselves: the same in every file format and with anyone's names");
+}
+
+Inspection inspect(const std::string& what, const InspectOptions& options) {
+  if (const auto directory = model_directory(what)) return inspect_model(what, *directory, options);
+  if (std::filesystem::is_regular_file(what)) {
+    if (const auto script = script_summary(what)) return inspect_script(what, *script);
+    return inspect_weights(what, options);
+  }
+  const size_t colon = what.find(':');
+  if (colon != std::string::npos && std::filesystem::is_regular_file(what.substr(colon + 1)))
+    return inspect(what.substr(colon + 1), options);  // as --target has it
+  if (what.find('/') != std::string::npos || what.find('.') != std::string::npos)
+    return inspect_weights(what, options);  // says what is wrong with the path
+  throw unknown_model_error(what);
 }
 
 }  // namespace aha

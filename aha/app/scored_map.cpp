@@ -3,6 +3,7 @@
 #include "aha/base/error.h"
 #include "aha/base/log.h"
 #include "aha/base/timer.h"
+#include "aha/networks/bf16_copy.h"
 
 namespace aha {
 namespace {
@@ -11,10 +12,9 @@ constexpr const char* kScoredReferences[] = {"black", "mean", "blur"};  // of al
 
 }  // namespace
 
-std::vector<ScoredMap> scored_maps(Method& method, const std::string& spec, Classifier& target,
-                                   const Tensor& pixels, const Tensor& classes,
-                                   const std::vector<std::string>& images,
-                                   const std::vector<Tensor>& references, const Context& context) {
+std::vector<ScoredMap> made_maps(Method& method, const std::string& spec, const Tensor& pixels,
+                                 const Tensor& classes, const std::vector<std::string>& images,
+                                 const Context& context) {
   std::vector<uint64_t> streams;
   for (const auto& image : images) streams.push_back(image_stream(image));
   method.name_images(images);
@@ -28,16 +28,33 @@ std::vector<ScoredMap> scored_maps(Method& method, const std::string& spec, Clas
     if (!maps[static_cast<int64_t>(b)].isfinite().all().item<bool>())
       throw work_error("{}: the map of {} is not finite", images[b], spec);
   }
-  std::vector<MapScore> scores;
-  if (!references.empty()) scores = score_maps(target, pixels, maps, classes, references, context);
   std::vector<ScoredMap> out;
   for (size_t b = 0; b < images.size(); ++b) {
     out.push_back({maps[static_cast<int64_t>(b)], attribution.made[b], seconds, {}});
     if (out.back().constant())
       spdlog::warn("{}: the map of {} is constant: it ranks no pixel before another", images[b], spec);
-    if (!scores.empty()) out.back().score = scores[b];
   }
   return out;
+}
+
+Scorer::Scorer(Classifier& target, const Context& context)
+    : copy_(bf16_copy(target, context)), asked_(copy_ ? *copy_ : target), context_(context) {}
+
+const char* Scorer::precision() const {
+  return copy_ || context_.precision == Precision::kBf16 ? "bf16" : "f32";
+}
+
+void Scorer::score(std::span<std::vector<ScoredMap>* const> methods, const Tensor& pixels,
+                   const Tensor& classes, const std::vector<Tensor>& references) {
+  std::vector<Tensor> maps;  // each (B, H, W)
+  for (const auto* method : methods) {
+    std::vector<Tensor> rows;
+    for (const auto& one : *method) rows.push_back(one.map);
+    maps.push_back(torch::stack(rows));
+  }
+  const auto scores = score_maps(asked_, pixels, maps, classes, references, context_);
+  for (size_t m = 0; m < methods.size(); ++m)
+    for (size_t b = 0; b < methods[m]->size(); ++b) (*methods[m])[b].score = scores[m][b];
 }
 
 bool ScoredMap::constant() const {

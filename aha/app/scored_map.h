@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 
 #include "aha/methods/method.h"
 #include "aha/metrics/map_score.h"
@@ -24,11 +25,27 @@ void add_to_json(nlohmann::ordered_json& json, const ScoredMap& map);
 // the most and of the least important pixels removed.
 nlohmann::ordered_json json_from_curves(const MapScore& score);
 
-// One for each of pixels (B, 3, H, W), classes (B); `images` are their names. Work error where a map is not
-// finite; a warning where it is constant.
-std::vector<ScoredMap> scored_maps(Method& method, const std::string& spec, Classifier& target,
-                                   const Tensor& pixels, const Tensor& classes,
-                                   const std::vector<std::string>& images,
-                                   const std::vector<Tensor>& references, const Context& context);
+// One for each of pixels (B, 3, H, W), classes (B), without scores; `images` are their names. Work error
+// where a map is not finite; a warning where it is constant.
+std::vector<ScoredMap> made_maps(Method& method, const std::string& spec, const Tensor& pixels,
+                                 const Tensor& classes, const std::vector<std::string>& images,
+                                 const Context& context);
+
+// Who is asked for scores: the target itself, or its bf16 copy where that is faster.
+class Scorer {
+ public:
+  Scorer(Classifier& target, const Context& context);
+  const char* precision() const;  // "bf16", "f32"
+
+  // Sets the scores of several maps of each image, one list for each method. What they have in common is
+  // asked once, and the questions fill batches together. Each reference (B, 3, H, W).
+  void score(std::span<std::vector<ScoredMap>* const> methods, const Tensor& pixels, const Tensor& classes,
+             const std::vector<Tensor>& references);
+
+ private:
+  std::unique_ptr<Classifier> copy_;
+  Classifier& asked_;
+  const Context& context_;
+};
 
 }  // namespace aha

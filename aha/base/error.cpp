@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "aha/base/nearest_name.h"
+
 namespace aha {
 namespace {
 
@@ -43,14 +45,19 @@ std::string list_some(std::span<const std::string> names, size_t most) {
   return out;
 }
 
-Error unknown_name_error(std::string_view what, std::string_view found,
-                         std::span<const std::string> available) {
+std::string nearest_name(std::string_view found, std::span<const std::string> available) {
   std::string near;
   size_t best = std::max<size_t>(1, found.size() / 3) + 1;
   for (const auto& name : available) {
     const size_t distance = edit_distance(printable(found), name);
     if (distance < best) best = distance, near = name;
   }
+  return near;
+}
+
+Error unknown_name_error(std::string_view what, std::string_view found,
+                         std::span<const std::string> available) {
+  const std::string near = nearest_name(found, available);
   return input_error("unknown {} '{}'; {}available: {}", what, printable(found),
                      near.empty() ? "" : fmt::format("did you mean '{}'? ", near), list_some(available, 60));
 }

@@ -1,12 +1,17 @@
 #include "aha/base/log.h"
 
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/ansicolor_sink.h>
+
+#include "aha/base/terminal.h"
 
 namespace aha {
 
 void start_log(LogLevel level) {
-  auto logger = std::make_shared<spdlog::logger>("aha", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  logger->set_pattern("aha: %v");
+  const auto color = wants_color(2) ? spdlog::color_mode::always : spdlog::color_mode::never;
+  auto sink = std::make_shared<spdlog::sinks::ansicolor_stderr_sink_mt>(color);
+  sink->set_color(spdlog::level::info, sink->green);
+  auto logger = std::make_shared<spdlog::logger>("aha", std::move(sink));
+  logger->set_pattern("%^aha:%$ %v");
   logger->set_level(level == LogLevel::kQuiet     ? spdlog::level::err
                     : level == LogLevel::kVerbose ? spdlog::level::debug
                                                   : spdlog::level::info);

@@ -13,13 +13,25 @@ struct is_vector : std::false_type {};
 template <class T>
 struct is_vector<std::vector<T>> : std::true_type {};
 
+// Without an exponent: 100000, 0.000001.
+std::string plain_number(double value) {
+  if (value == std::floor(value) && std::abs(value) < 1e15) return fmt::format("{:.0f}", value);
+  std::string text = fmt::format("{:.9f}", value);
+  return text.erase(text.find_last_not_of('0') + 1);
+}
+
+// " in 1..100", " of 1 or more" where the upper end is only a guard against nonsense.
 std::string range_text(const Field& f) {
-  return f.low ? fmt::format("{:g}..{:g}", *f.low, *f.high) : std::string("any");
+  if (!f.low) return "";
+  if (*f.high < 1e6) return fmt::format(" in {}..{}", plain_number(*f.low), plain_number(*f.high));
+  return fmt::format(" of {} or more", plain_number(*f.low));
 }
 
 void check_number(const Field& f, double value, std::string_view where) {
   if (!std::isfinite(value) || (f.low && (value < *f.low || value > *f.high)))
-    throw input_error("{}: expected {}, found {}", where, type_of(f), value);
+    throw input_error(
+        "{}: expected {}{}, found {}", where, type_of(f),
+        f.high && value > *f.high && *f.high >= 1e6 ? fmt::format(" and at most {:g}", *f.high) : "", value);
 }
 
 void check_choice(const Field& f, const std::string& value, std::string_view where) {
@@ -193,7 +205,7 @@ std::string type_of(const Field& field) {
         } else {
           one = "INT";
         }
-        if (field.low) one += " in " + range_text(field);
+        one += range_text(field);
         if constexpr (is_vector<T>::value) one += ",...";
         return one;
       },

@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "aha/base/progress_listener.h"
+#include "aha/base/terminal.h"
 
 namespace aha {
 namespace {
@@ -83,6 +84,7 @@ void Progress::draw(bool last) {
     line = fmt::format("{} {}  {:.1f}/s  {}", what_, done_, rate, clock_text(elapsed));
   }
   if (!note_.empty()) line += "  " + note_;
+  line = shortened(line, std::max(0, terminal_width(2) - 1));  // a wrapped line could not be redrawn
   std::fprintf(stderr, "\r\033[K%s%s", line.c_str(), last ? "\n" : "");
   std::fflush(stderr);
 }

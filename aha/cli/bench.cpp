@@ -113,13 +113,17 @@ void run(const BenchFlags& flags, Call& call) {
 }  // namespace
 
 Command bench_command() {
-  return {"bench", "how fast this build is on this machine, beside eager libtorch where asked",
+  return {"bench",
+          "how fast this build is on this machine, beside eager libtorch where asked",
+          "  aha bench --only sinkhorn",
+          with_flags<BenchFlags>(run),
           "  aha bench\n"
           "  aha bench --peer --json > bench.json\n"
           "  aha bench --only networks --network vit_b_16 --threads 1 --peer\n"
           "  aha bench --only methods --peer\n"
           "  AHA_TUNING=off aha bench --only networks --eager",
-          with_flags<BenchFlags>(run)};
+          {},
+          {"threads", "batch-size", "json", "quiet", "verbose"}};
 }
 
 }  // namespace aha

@@ -74,10 +74,12 @@ void run(const ClassifyFlags& flags, Call& call) {
 
 Command classify_command() {
   return {"classify", "the most probable classes of images, or the accuracy on a data set",
+          "  aha classify --target cifar10-vit4 --topk 3 images/00000_cat.png\n"
+          "  aha classify --target cifar10-vit4 --data cifar10:sample --limit 100",
+          with_flags<ClassifyFlags>(run, {"IMG", &ClassifyFlags::images, kImagesHelp, false}),
           "  aha classify --target vit_b_16:vit_b_16-c867db91.pth cat.jpg\n"
           "  aha classify --target script:model.pt --input-size 224 --topk 3 --json photos/\n"
-          "  aha classify --target vit_ti_16:vit_tiny.safetensors --data list:val.csv",
-          with_flags<ClassifyFlags>(run, {"IMG", &ClassifyFlags::images, kImagesHelp, false})};
+          "  aha classify --target vit_ti_16:vit_tiny.safetensors --data list:val.csv"};
 }
 
 }  // namespace aha

@@ -35,24 +35,23 @@ void Declaration::add(const Fields& fields) {
     std::string help = field.help;
     if (std::holds_alternative<bool*>(field.slot)) {
       // "!": the same flag the other way round, for options that a recipe switches on.
+      const std::string letter = field.name == "quiet" ? ",-q" : field.name == "verbose" ? ",-v" : "";
       app_.add_flag_function(
-          flag + ",!--no-" + field.name,
+          flag + letter + ",!--no-" + field.name,
           [field, flag](int64_t times) { set_from_text(field, times > 0 ? "true" : "false", flag); }, help);
       continue;
     }
-    std::string start = json_from_field(field).dump();
-    if (std::holds_alternative<std::string*>(field.slot)) start = *std::get<std::string*>(field.slot);
-    if (!start.empty() && start != "[]") help += fmt::format(" [{}]", start);
     app_.add_option_function<std::string>(
-            flag, [field, flag](const std::string& text) { set_from_text(field, text, flag); }, help)
-        ->type_name(type_of(field));
+        flag, [field, flag](const std::string& text) { set_from_text(field, text, flag); }, help);
   }
   all_.nest("", fields);
 }
 
 void Declaration::positionals(const std::string& name, std::vector<std::string>& values,
                               const std::string& help, bool required) {
-  auto* option = app_.add_option(name, values, help)->type_name("");
+  words_ = required ? name + "..." : "[" + name + "...]";
+  words_help_ = help;
+  auto* option = app_.add_option(name, values, help);
   if (required) option->required();
 }
 

@@ -54,16 +54,30 @@ class Declaration {
                    bool required);
 
   const Fields& all() const { return all_; }
+  // "IMG...": as it stands in the usage line, and what it is; empty = no words.
+  const std::string& words() const { return words_; }
+  const std::string& words_help() const { return words_help_; }
 
  private:
   CLI::App& app_;
   Fields all_;
+  std::string words_, words_help_;
 };
 
 struct Command {
-  std::string name, summary, examples;
+  std::string name, summary;
+  std::string examples;  // lines that run as they are, in a folder with `images` (kExampleImages)
   std::function<Run(Declaration&)> declare;
+  std::string templates = {};  // lines with names of the user's own files
+  // Flags that --help shows; --help-all has the others. Empty = all.
+  std::vector<std::string> usual = {};
+  // Of the flags that every command takes, those that this one has a use for.
+  std::vector<std::string> common = {"device",     "threads", "precision", "seed",
+                                     "batch-size", "json",    "quiet",     "verbose"};
 };
+
+// Gives the examples their images.
+constexpr const char* kExampleImages = "aha data export cifar10:sample --limit 8 --out images";
 
 // The words behind the flags of a command ("IMG..."): a member of its struct of flags.
 template <class Flags>
@@ -85,7 +99,7 @@ std::function<Run(Declaration&)> with_flags(void (*run)(const Flags&, Call&), Wo
   };
 }
 
-constexpr const char* kImagesHelp = "images (JPEG, PNG, WebP) or folders of them";
+constexpr const char* kImagesHelp = "images or folders of them; - reads one from standard input";
 
 // One command per file.
 Command models_command();

@@ -1,5 +1,6 @@
 #include "aha/app/compare.h"
 
+#include "aha/base/terminal.h"
 #include "aha/cli/command.h"
 #include "aha/cli/target_options.h"
 #include "aha/data/dataset.h"
@@ -22,12 +23,28 @@ Fields fields(CompareFlags& f) {
 }
 
 void print(const Compared& c) {
-  fmt::print("{}: {} {} ({:.1f} %) -> {}\n", c.image, c.chosen.index, c.chosen.name,
+  const auto width = static_cast<size_t>(terminal_width(1));
+  const bool color = wants_color(1);
+  fmt::print("{}: {} {} ({:.1f} %) -> {}\n", shortened(c.image, width / 3), c.chosen.index, c.chosen.name,
              100 * c.chosen.probability, c.file);
-  for (const auto& [method, m] : c.methods)
-    fmt::print("  {:<28} insertion {:.4f}  deletion {:.4f}  ins-del {:+.4f}  {:.3f} s  {}\n", method,
-               m.score->insertion, m.score->deletion, m.score->insertion - m.score->deletion, m.seconds,
-               text_from_passes(m.made.passes));
+  using Align = TextTable::Align;
+  TextTable table({{"method", Align::kLeft},
+                   {"ins-del"},
+                   {"insertion"},
+                   {"deletion"},
+                   {"seconds"},
+                   {"passes", Align::kLeft, false}});
+  const auto ins_del = [](const ComparedMethod& m) {
+    return m.scored.score->insertion - m.scored.score->deletion;
+  };
+  double best = -2;
+  for (const auto& m : c.methods) best = std::max(best, ins_del(m));
+  for (const auto& m : c.methods)
+    table.row({m.method, fmt::format("{:+.4f}", ins_del(m)), fmt::format("{:.4f}", m.scored.score->insertion),
+               fmt::format("{:.4f}", m.scored.score->deletion), fmt::format("{:.3f}", m.scored.seconds),
+               text_from_passes(m.scored.made.passes)},
+              ins_del(m) == best ? Style::kGood : Style::kPlain);
+  fmt::print("{}", table.text(width, color, 2));
   std::fflush(stdout);
 }
 
@@ -47,12 +64,14 @@ void run(const CompareFlags& flags, Call& call) {
 
 Command compare_command() {
   return {"compare", "methods side by side on one sheet for each image, each map with its score",
-          "  aha compare --target cifar10-vit4 --methods all --out sheets frog.png\n"
+          "  aha compare --target cifar10-vit4 --out sheets images/00000_cat.png\n"
+          "  aha compare --target cifar10-convnext --methods aha,gradcam,rise:masks=50 --together --out "
+          "sheet images",
+          with_flags<CompareFlags>(run, {"IMG", &CompareFlags::images, kImagesHelp}),
           "  aha compare --target vit_ti_16:vit_tiny.safetensors --methods gradcam,chefer,rollout,ig:blur=4 "
           "--out sheets cat.jpg\n"
           "  aha compare --target script:model.pt --methods gradient,rise:masks=500 --class 281 --out sheets "
-          "cat.jpg",
-          with_flags<CompareFlags>(run, {"IMG", &CompareFlags::images, kImagesHelp})};
+          "cat.jpg"};
 }
 
 }  // namespace aha

@@ -98,12 +98,15 @@ void run(const DataFlags& flags, Call& call) {
 }  // namespace
 
 Command data_command() {
-  return {"data", "bring a public data set, describe one, or write its images as files",
+  return {"data",
+          "bring a public data set, describe one, or write its images as files",
+          "  aha data export cifar10:sample --limit 8 --out images\n"
+          "  aha data info cifar10:sample",
+          with_flags<DataFlags>(run, {"WHAT", &DataFlags::words, "get NAME, info DATA or export DATA"}),
           "  aha data get cifar10\n"
-          "  aha data get cifar10 --from cifar-10-binary.tar.gz\n"
-          "  aha data info cifar10:sample\n"
-          "  aha data export cifar10:sample --limit 8 --out images",
-          with_flags<DataFlags>(run, {"WHAT", &DataFlags::words, "get NAME, info DATA or export DATA"})};
+          "  aha data get cifar10 --from cifar-10-binary.tar.gz",
+          {},
+          {"json", "quiet", "verbose"}};
 }
 
 }  // namespace aha

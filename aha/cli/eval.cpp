@@ -1,8 +1,9 @@
 #include "aha/base/error.h"
+#include "aha/base/terminal.h"
 #include "aha/cli/command.h"
 #include "aha/cli/target_options.h"
 #include "aha/evaluate/report.h"
-#include "aha/evaluate/table.h"
+#include "aha/evaluate/terminal_table.h"
 #include "aha/methods/fitting.h"
 #include "aha/networks/catalog.h"
 
@@ -18,6 +19,8 @@ struct EvalFlags {
   std::string explainer, encoder, data, out;
   SliceOptions slice;
   int workers = 1;
+
+  EvalFlags() { evaluate.methods.clear(); }  // those that fit the target
 };
 
 Fields fields(EvalFlags& f) {
@@ -57,7 +60,7 @@ void run(const EvalFlags& flags, Call& call) {
     call.print(results_json(evaluation));
     return;
   }
-  fmt::print("{}\n", table_markdown(evaluation));
+  fmt::print("{}\n", table_text(evaluation, static_cast<size_t>(terminal_width(1)), wants_color(1)));
   fmt::print("{} target evaluations for the metrics in {:.1f} s; written: {}\n",
              evaluation.target_evaluations, evaluation.seconds, fmt::join(files, ", "));
 }
@@ -65,14 +68,15 @@ void run(const EvalFlags& flags, Call& call) {
 }  // namespace
 
 Command eval_command() {
-  return {"eval", "evaluate methods on many images: a table with intervals, curves and a report",
-          "  aha eval --target vit_ti_16:vit_tiny.safetensors --data list:val.csv --methods "
-          "random,gradcam,chefer,chefer:blur=4 --out results\n"
-          "  aha eval --target cifar10-convnext --data cifar10:sample --methods random,ig,ig:blur=2,gradcam "
-          "--class both --out results\n"
-          "  aha eval --target script:model.pt --data folder:photos --methods rise:masks=1000 --protocol "
-          "equations --limit 50 --out results",
-          with_flags<EvalFlags>(run)};
+  return {
+      "eval", "evaluate methods on many images: a table with intervals, curves and a report",
+      "  aha eval --target cifar10-vit4 --data cifar10:sample --limit 8 --methods aha,chefer,random --out "
+      "results",
+      with_flags<EvalFlags>(run),
+      "  aha eval --target vit_ti_16:vit_tiny.safetensors --data list:val.csv --methods "
+      "random,gradcam,chefer,chefer:blur=4 --out results\n"
+      "  aha eval --target script:model.pt --data folder:photos --methods rise:masks=1000 --protocol "
+      "equations --limit 50 --out results"};
 }
 
 }  // namespace aha

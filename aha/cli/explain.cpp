@@ -61,11 +61,12 @@ void run(const ExplainFlags& flags, Call& call) {
 Command explain_command() {
   return {
       "explain", "which pixels drove the target's decision: a map per image, with its score",
-      "  aha explain --target cifar10-convnext --out maps photo.png\n"
+      "  aha explain --target cifar10-vit4 --out maps images/00000_cat.png\n"
+      "  aha explain --target cifar10-convnext --method gradcam --class dog --out dog-maps images",
+      with_flags<ExplainFlags>(run, {"IMG", &ExplainFlags::images, kImagesHelp}),
       "  aha explain --target vit_b_16:vit_b_16.pth --explainer my-explainer --refine 3 --out maps photos/\n"
       "  aha explain --target vit_ti_16:vit_tiny.safetensors --method chefer --class 'tabby' --out maps "
-      "cat.jpg",
-      with_flags<ExplainFlags>(run, {"IMG", &ExplainFlags::images, kImagesHelp})};
+      "cat.jpg"};
 }
 
 }  // namespace aha

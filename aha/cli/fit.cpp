@@ -35,12 +35,16 @@ void run(const FitOptions& options, Call& call) {
 }  // namespace
 
 Command fit_command() {
-  return {"fit", "train or fine-tune a classifier",
-          "  aha fit --config recipes/cifar10-convnext.toml --out runs/convnext\n"
-          "  aha fit --config recipes/cifar10-convnext.toml --out runs/convnext --resume\n"
+  return {"fit",
+          "train or fine-tune a classifier",
+          "  aha fit --arch convnext_mini --data cifar10:sample --limit 160 --epochs 1 --out my-classifier",
+          with_flags<FitOptions>(run),
+          "  aha fit --config cifar10-convnext --out runs/convnext\n"
+          "  aha fit --config cifar10-convnext --out runs/convnext --resume\n"
           "  aha fit --arch vit_mini_4 --data cifar10:train --teacher runs/convnext --epochs 30 --workers 2 "
           "--out runs/vit4",
-          with_flags<FitOptions>(run)};
+          {"arch", "data", "limit", "teacher", "test", "epochs", "lr", "out", "resume", "workers",
+           "batch-size", "seed", "quiet", "json"}};
 }
 
 }  // namespace aha

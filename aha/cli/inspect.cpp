@@ -7,22 +7,22 @@ namespace aha {
 namespace {
 
 struct InspectFlags {
-  bool tensors = false;
+  InspectOptions inspect;
   std::vector<std::string> files;
 };
 
 Fields fields(InspectFlags& f) {
-  return Fields().add("tensors", f.tensors, "list every tensor");
+  return fields(f.inspect);
 }
 
 void run(const InspectFlags& flags, Call& call) {
   nlohmann::json all = nlohmann::json::array();
   for (const auto& file : flags.files) {
-    const WeightSummary summary = summarize_weights(file);
+    const Inspection one = inspect(file, flags.inspect);
     if (call.common.json)
-      all.push_back(json_from_summary(summary));
+      all.push_back(one.json);
     else
-      fmt::print("{}", text_from_summary(summary, flags.tensors));
+      fmt::print("{}", one.text);
   }
   if (call.common.json) call.print(all.size() == 1 ? all[0] : all);
 }
@@ -30,10 +30,16 @@ void run(const InspectFlags& flags, Call& call) {
 }  // namespace
 
 Command inspect_command() {
-  return {"inspect", "what is in a weight file, which network it fits, what input it expects",
+  return {"inspect",
+          "what a weight file, TorchScript file or model holds, which network it fits, its input",
+          "  aha inspect cifar10-vit4\n"
+          "  aha inspect --identity cifar10-vit4",
+          with_flags<InspectFlags>(run, {"FILE", &InspectFlags::files,
+                                         "weight files, TorchScript files, model directories, names"}),
           "  aha inspect vit_b_16-c867db91.pth\n"
           "  aha inspect --tensors model.safetensors",
-          with_flags<InspectFlags>(run, {"FILE", &InspectFlags::files, "weight files"})};
+          {},
+          {"json", "quiet", "verbose"}};
 }
 
 }  // namespace aha

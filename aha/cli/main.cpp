@@ -3,12 +3,17 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <map>
+#include <optional>
 
 #include "aha/base/error.h"
 #include "aha/base/log.h"
 #include "aha/base/startup.h"
+#include "aha/base/terminal.h"
 #include "aha/base/toml.h"
 #include "aha/cli/command.h"
+#include "aha/cli/flag_check.h"
+#include "aha/cli/help.h"
 #include "aha/kernels/core/cpu.h"
 #include "aha/tensor/tensor.h"
 
@@ -23,16 +28,12 @@ std::vector<Command> commands() {
   };
 }
 
-constexpr const char* kIntroduction =
-    "Which pixels drove an image classifier's decision? aha explains any classifier, and evaluates "
-    "explanations.";
-
 // The value of --config anywhere on the command line: it has to be applied before the flags are.
 std::string config_path(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
-    if (word == "--config" && i + 1 < argc) return argv[i + 1];
-    if (word.starts_with("--config=")) return word.substr(9);
+    if (word == "--config" && i + 1 < argc) return recipe_file(argv[i + 1]);
+    if (word.starts_with("--config=")) return recipe_file(word.substr(9));
   }
   return "";
 }
@@ -80,38 +81,37 @@ void start(Call& call) {
 // The command line as it was declared: one sub-parser for each command.
 class CommandLine {
  public:
-  explicit CommandLine(Call& call) : app_(kIntroduction, "aha") {
-    app_.set_version_flag("--version", "aha " AHA_VERSION);
+  explicit CommandLine(Call& call) : app_("", "aha"), commands_(commands()) {
     app_.require_subcommand(1);
-    app_.failure_message([](const CLI::App*, const CLI::Error&) { return std::string(); });
-    std::string overview = "Examples:\n";
-    for (const Command& command : commands()) {
+    app_.set_help_flag();  // cli/help.h has it
+    for (const Command& command : commands_) {
       CLI::App* parser = app_.add_subcommand(command.name, command.summary);
-      parser->footer("Examples:\n" + command.examples);
+      parser->set_help_flag();
       auto declaration = std::make_unique<Declaration>(*parser);
       Run run = command.declare(*declaration);
       declaration->add(fields(call.common));
-      parser->add_option("--config", config_, "options from a TOML file; a flag on the command line wins")
-          ->type_name("FILE");
+      parser->add_option("--config", config_);
       entries_.push_back({parser, std::move(declaration), std::move(run)});
-      overview += command.examples.substr(0, command.examples.find('\n') + 1);
     }
-    app_.footer(overview + "\n`aha COMMAND --help` shows every flag of a command with examples.");
   }
 
   // Sets every option from the file and the flags; the chosen command. Nothing where help or the version was
   // printed.
   const Run* parse(int argc, char** argv) {
+    const std::vector<std::string> words(argv + 1, argv + argc);
+    if (const auto text = help_asked_for(words)) {
+      std::fputs(text->c_str(), stdout);
+      return nullptr;
+    }
     try {
+      if (const Entry* entry = words.empty() ? nullptr : entry_of(words[0])) {
+        std::map<std::string, const Fields*> known;
+        for (const Entry& one : entries_) known[one.parser->get_name()] = &one.declaration->all();
+        check_flags({words.begin() + 1, words.end()}, entry->parser->get_name(), known);
+      }
       if (const std::string path = config_path(argc, argv); argc > 1 && !path.empty())
         apply_config(path, argv[1]);
       app_.parse(argc, argv);
-    } catch (const CLI::CallForHelp&) {
-      std::fputs(app_.help().c_str(), stdout);
-      return nullptr;
-    } catch (const CLI::CallForVersion& version) {
-      std::puts(version.what());
-      return nullptr;
     } catch (const CLI::ParseError& error) {
       refuse(error, argc > 1 ? argv[1] : "");
     }
@@ -127,6 +127,40 @@ class CommandLine {
     Run run;
   };
 
+  const Entry* entry_of(const std::string& command) const {
+    for (const Entry& entry : entries_)
+      if (entry.parser->get_name() == command) return &entry;
+    return nullptr;
+  }
+
+  // What `aha help ...`, --help, --help-all and --version print.
+  std::optional<std::string> help_asked_for(const std::vector<std::string>& words) const {
+    if (words.empty()) return std::nullopt;
+    const auto first = [&](auto... any) { return ((words[0] == any) || ...); };
+    if (first("-V", "--version")) return "aha " AHA_VERSION "\n";
+    HelpPage page{static_cast<size_t>(terminal_width(1)), wants_color(1), false};
+    const bool by_word = first("help");
+    bool asked = by_word;
+    for (const auto& word : words) {
+      if (word == "--") break;
+      asked = asked || word == "-h" || word == "--help" || word == "--help-all";
+      page.all = page.all || word == "--help-all";
+    }
+    if (!asked) return std::nullopt;
+    const std::string topic = !by_word ? words[0] : words.size() > 1 ? words[1] : "";
+    if (topic.empty() || topic[0] == '-') return overview_help(commands_, page);
+    if (topic == "environment") return environment_help(page);
+    if (topic == "recipes") return recipes_help(page);
+    const Entry* entry = entry_of(topic);
+    if (!entry) refuse_command(topic, {"environment", "recipes"});
+    return command_help(commands_[static_cast<size_t>(entry - entries_.data())], *entry->declaration, page);
+  }
+
+  [[noreturn]] void refuse_command(const std::string& found, std::vector<std::string> names) const {
+    for (const Command& command : commands_) names.push_back(command.name);
+    throw unknown_name_error("command", found, names);
+  }
+
   void apply_config(const std::string& path, const std::string& command) {
     const nlohmann::json options = json_from_toml(path);
     for (auto& entry : entries_) {
@@ -141,20 +175,16 @@ class CommandLine {
   }
 
   [[noreturn]] void refuse(const CLI::ParseError& error, const std::string& command) const {
-    std::string where = "aha";
-    std::vector<std::string> names;
-    for (const auto& entry : entries_) {
-      names.push_back(entry.parser->get_name());
-      if (names.back() == command) where += " " + command;
-    }
-    if (!command.empty() && command[0] != '-' && where == "aha")
-      throw unknown_name_error("command", command, names);
+    const Entry* entry = entry_of(command);
+    if (!command.empty() && command[0] != '-' && !entry) refuse_command(command, {});
+    const std::string where = entry ? "aha " + command : "aha";
     std::string message = error.what();
     std::replace(message.begin(), message.end(), '\n', ' ');
     throw input_error("{} (try {} --help)", message, where);
   }
 
   CLI::App app_;
+  std::vector<Command> commands_;
   std::vector<Entry> entries_;
   std::string config_;
 };
@@ -188,6 +218,7 @@ extern "C" int aha_main(int argc, char** argv) {
     message = error.what();
     message.erase(std::min(message.find('\n'), message.size()));
   }
-  std::fprintf(stderr, "aha: %s\n", message.c_str());
+  const std::string who = aha::styled("aha:", aha::Style::kError, aha::wants_color(2));
+  std::fprintf(stderr, "%s %s\n", who.c_str(), message.c_str());
   return code;
 }

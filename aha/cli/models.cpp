@@ -3,6 +3,7 @@
 #include <span>
 
 #include "aha/base/options.h"
+#include "aha/base/terminal.h"
 #include "aha/cli/command.h"
 #include "aha/evaluate/protocol.h"
 #include "aha/methods/catalog.h"
@@ -101,15 +102,20 @@ void for_each_kind(const Each& each) {
   }
 }
 
+// A name and what it is, wrapped where the terminal ends.
+void print_entry(const std::string& name, const std::string& text) {
+  constexpr size_t kColumn = 29;
+  fmt::print("  {:<26} {}\n", name, wrapped(text, static_cast<size_t>(terminal_width(1)), kColumn));
+}
+
 void print_methods() {
   const auto more = [](const std::string& text) {
-    if (!text.empty()) fmt::print("  {:<26} {}\n", "", text);
+    if (!text.empty()) print_entry("", text);
   };
   for_each_kind([&](MethodKind kind, std::span<const MethodRecord> records) {
     fmt::print("\nMethods: {}\n", heading_of(kind));
     for (const auto& record : records) {
-      fmt::print("  {:<26} {}{}\n", usage_of(record), record.summary,
-                 record.needs.empty() ? "" : "; needs " + record.needs);
+      print_entry(usage_of(record), record.summary + (record.needs.empty() ? "" : "; needs " + record.needs));
       std::string options;
       for (const auto& option : options_of(record)) options += ":" + option.name + "=" + option.start_text();
       if (!options.empty()) more(usage_of(record) + options);
@@ -118,7 +124,7 @@ void print_methods() {
     }
   });
   fmt::print("\nForms of any method:\n");
-  for (const auto& form : method_forms()) fmt::print("  {:<26} {}\n", form.spec, form.summary);
+  for (const auto& form : method_forms()) print_entry(form.spec, form.summary);
 }
 
 std::string in_cell(const std::string& text) {  // of a Markdown table
@@ -171,27 +177,28 @@ void print_all() {
   const auto bundled = bundled_models();
   fmt::print("Bundled models ({}):\n", bundled.empty() ? "none" : bundled_models_folder());
   for (const auto& model : bundled)
-    fmt::print("  {:<26} {:<11} {}{}\n", model.name, model.card.kind, model.card.summary,
-               model.card.target ? " (for " + model.card.target->name + ")" : "");
+    print_entry(model.name, fmt::format("{:<11} {}{}", model.card.kind, model.card.summary,
+                                        model.card.target ? " (for " + model.card.target->name + ")" : ""));
   for (const std::string kind : {"classifier", "encoder"}) {
     fmt::print("\nKnown {}s, to be given as NAME:FILE with public weights:\n", kind);
     for (const auto& a : architectures())
-      if (a.kind == kind) fmt::print("  {:<26} {}\n", a.name, a.summary);
+      if (a.kind == kind) print_entry(a.name, a.summary);
   }
   fmt::print("Any other classifier: script:FILE.pt (TorchScript)\n");
   print_methods();
   fmt::print("\nMetrics:\n");
   for (const auto& record : metric_catalog())
-    fmt::print("  {:<26} {}; {} is better\n", record.name, record.summary,
-               record.higher_is_better ? "higher" : "lower");
+    print_entry(record.name, fmt::format("{}; {} is better", record.summary,
+                                         record.higher_is_better ? "higher" : "lower"));
   fmt::print("\nProtocols:\n");
-  for (const auto& protocol : protocols()) fmt::print("  {:<26} {}\n", protocol.name, protocol.summary);
+  for (const auto& protocol : protocols()) print_entry(protocol.name, protocol.summary);
 }
 
 }  // namespace
 
 Command models_command() {
-  return {"models", "what there is: bundled models, known architectures, methods, metrics, protocols",
+  return {"models",
+          "what there is: bundled models, known architectures, methods, metrics, protocols",
           "  aha models\n"
           "  aha models --json",
           [](Declaration& d) -> Run {
@@ -205,7 +212,10 @@ Command models_command() {
               else
                 print_all();
             };
-          }};
+          },
+          "",
+          {},
+          {"json", "quiet", "verbose"}};
 }
 
 }  // namespace aha

@@ -43,14 +43,18 @@ void run(const TrainFlags& flags, Call& call) {
 }  // namespace
 
 Command train_command() {
-  return {"train", "train an explainer for a frozen target",
-          "  aha train --target cifar10-convnext --data cifar10:train --out my-explainer --config "
-          "recipes/cifar10-explainer.toml\n"
+  return {"train",
+          "train an explainer for a frozen target",
+          "  aha train --target cifar10-vit8 --data cifar10:sample --limit 64 --epochs 1 --no-search --out "
+          "my-explainer",
+          with_flags<TrainFlags>(run),
+          "  aha train --target cifar10-convnext --data cifar10:train --config cifar10-explainer --out run\n"
           "  aha train --target vit_b_16:vit_b_16.pth --encoder dinov3_vitl16:dinov3.safetensors --data "
-          "imagenet:DIR:train --out run --config recipes/paper.toml\n"
+          "imagenet:DIR:train --out run --config paper\n"
           "  aha train --target vit_ti_16:vit_tiny.safetensors --data folder:photos --out run --workers 2 "
           "--resume",
-          with_flags<TrainFlags>(run)};
+          {"target", "data", "limit", "encoder", "from", "epochs", "lr", "search", "out", "resume", "workers",
+           "batch-size", "seed", "quiet"}};
 }
 
 }  // namespace aha

@@ -73,6 +73,16 @@ std::unique_ptr<Encoder> load_encoder(const std::string& spec, const EncoderOpti
   return encoder_from_network(spec, load_network(spec), options, context);
 }
 
+SameWeights weights_explained(const ModelCard& card, Classifier& target) {
+  if (!card.target) return SameWeights::kNo;
+  if (card.target->sha256 == target.info().sha256) return SameWeights::kYes;
+  return card.target->tensors ? same_weights(*card.target->tensors, target) : SameWeights::kNo;
+}
+
+bool made_for(const ModelCard& card, Classifier& target) {
+  return weights_explained(card, target) != SameWeights::kNo;
+}
+
 LoadedExplainer load_explainer(const std::string& spec, Classifier* target, const Context& context,
                                const std::string& encoder_given) {
   const auto directory = model_directory(spec);
@@ -92,7 +102,7 @@ LoadedExplainer load_explainer(const std::string& spec, Classifier* target, cons
       throw input_error(
           "{}: this explainer looks at the target's own activations; give the target it was trained for",
           spec);
-    if (target->info().sha256 != part.sha256)
+    if (!made_for(card, *target))
       throw input_error("{}: trained on the activations of {} (sha256 {}), found {} (sha256 {})", spec,
                         card.target->name, part.sha256.substr(0, 12), target->info().name,
                         target->info().sha256.substr(0, 12));
@@ -120,12 +130,17 @@ LoadedExplainer load_explainer(const std::string& spec, Classifier* target, cons
 std::optional<LoadedExplainer> explainer_for(const std::string& spec, Classifier& target,
                                              const Context& context, const std::string& encoder) {
   if (!spec.empty()) return load_explainer(spec, &target, context, encoder);
-  for (const auto& model : bundled_models())
-    if (model.card.kind == "explainer" && model.card.target &&
-        model.card.target->sha256 == target.info().sha256) {
-      spdlog::info("explainer: {}", model.name);
-      return load_explainer(model.name, &target, context, encoder);
-    }
+  for (const auto& model : bundled_models()) {
+    if (model.card.kind != "explainer") continue;
+    const SameWeights same = weights_explained(model.card, target);
+    if (same == SameWeights::kNo) continue;
+    spdlog::info("explainer: {}", model.name);
+    if (same == SameWeights::kRounded)
+      spdlog::warn(
+          "{} holds the weights of {} rounded to 16 bits; the explainer was trained with all of them",
+          target.info().name, model.card.target->name);
+    return load_explainer(model.name, &target, context, encoder);
+  }
   return std::nullopt;
 }
 

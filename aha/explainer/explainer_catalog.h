@@ -19,15 +19,20 @@ struct LoadedExplainer {
   std::unique_ptr<Explainer> explainer;
   ModelCard card;
 };
-// Frozen, in eval mode. `target` is needed where the encoder is the target's own activations; its sha256 must
-// then be the card's. An encoder of its own is known by its sha256. It is looked for at `encoder` (a weight
-// file or a spec) where that is given, else beside the card, among the model directories beside that folder,
-// and in the folder of bundled models.
+// Whether the target is the one that this explainer was trained for: the same file, or the same tensors in
+// another one (networks/fingerprint.h); rounded = a copy of them in 16 bits.
+SameWeights weights_explained(const ModelCard& card, Classifier& target);
+bool made_for(const ModelCard& card, Classifier& target);
+
+// Frozen, in eval mode. `target` is needed where the encoder is the target's own activations; it must be the
+// one that the card names. An encoder of its own is known by its sha256. It is looked for at `encoder` (a
+// weight file or a spec) where that is given, else beside the card, among the model directories beside that
+// folder, and in the folder of bundled models.
 LoadedExplainer load_explainer(const std::string& spec, Classifier* target, const Context& context,
                                const std::string& encoder = "");
 
-// The explainer that `spec` names, or the first bundled one by name that was trained for exactly this target;
-// nothing where there is neither.
+// The explainer that `spec` names, or the first bundled one by name that was trained for this target, in
+// whatever file its tensors are; nothing where there is neither.
 std::optional<LoadedExplainer> explainer_for(const std::string& spec, Classifier& target,
                                              const Context& context, const std::string& encoder = "");
 

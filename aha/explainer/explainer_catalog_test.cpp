@@ -39,7 +39,7 @@ TEST(ModelDirectory, GivesBackTheExplainerThatWasSaved) {
   options.channels = options.top = options.head = 4;
   Explainer explainer(encoder_from_target(*target, {"block.0", "block.1"}), options);
   auto card = small_card();
-  card.target = ModelCard::TargetPart{"tiny", "vit", target->info().sha256};
+  card.target = ModelCard::TargetPart{"tiny", "vit", target->info().sha256, {}};
   save_explainer(folder, explainer, card);
 
   const auto loaded = load_explainer(folder, target.get(), Context());
@@ -93,7 +93,7 @@ TEST(Card, OfAnOlderExplainerStillSaysItsEncoder) {
   card.kind = "explainer";
   card.architecture = "dpt";
   card.encoder = ModelCard::EncoderPart{"dinov3_vits16", "11", {"block.0"}, true};
-  card.target = ModelCard::TargetPart{"tiny", "vit", "11"};
+  card.target = ModelCard::TargetPart{"tiny", "vit", "11", {}};
   nlohmann::json old = json_from_card(card);
   old["encoder"].erase("architecture");
   old["encoder"]["model"] = "dinov3_vits16:/somewhere/dinov3.safetensors";

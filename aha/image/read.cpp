@@ -1,5 +1,8 @@
 #include "aha/image/read.h"
 
+#include <iostream>
+#include <iterator>
+
 #include "aha/base/error.h"
 #include "aha/base/files.h"
 #include "aha/image/avif.h"
@@ -61,6 +64,10 @@ Image image_from_bytes(Bytes bytes, std::string_view name, const ReadOptions& op
 }
 
 Image read_image(const std::string& path, const ReadOptions& options) {
+  if (path == "-") {
+    const std::string bytes(std::istreambuf_iterator<char>(std::cin), {});
+    return image_from_bytes(std::as_bytes(std::span(bytes)), "stdin", options);
+  }
   const MappedFile file(path);
   return image_from_bytes(file.bytes(), path, options);
 }

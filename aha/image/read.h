@@ -23,6 +23,7 @@ struct ReadOptions {
   bool apply_orientation = true;  // turn and mirror as the EXIF tag says
 };
 
+// "-" = standard input.
 Image read_image(const std::string& path, const ReadOptions& options = {});
 
 // `name` opens the message of a refusal.

@@ -10,6 +10,7 @@
 #include "aha/attribution/target_gradient.h"
 #include "aha/base/error.h"
 #include "aha/base/rng.h"
+#include "aha/methods/fitting.h"
 #include "aha/methods/method_records.h"
 #include "aha/methods/patch_maps.h"
 
@@ -70,6 +71,8 @@ const MethodRecord& record_of(const std::string& name) {
 
 void check_fit(const MethodRecord& record, const MethodContext& context) {
   if (record.fits(context)) return;
+  if (record.kind == MethodKind::kLearned)
+    throw input_error("method {}: {}", record.name, without_an_explainer(context));
   std::vector<std::string> fitting;
   for (const auto& other : method_catalog())
     if (other.fits(context) && other.argument.empty()) fitting.push_back(other.name);

@@ -16,6 +16,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::Not;
 
 TEST(Fitting, AllAreThoseThatCanBeMade) {
@@ -38,8 +39,25 @@ TEST(Fitting, AllAreThoseThatCanBeMade) {
 TEST(Fitting, TheQuickOnesDependOnTheTargetAndEndWithTheControl) {
   ConvNextClassifier target(checks::tiny_convnext(), checks::plain_info("convnext", 16));
   auto explainer = checks::tiny_explainer(target);
-  EXPECT_THAT(quick_methods({target}), ElementsAre("gradcam", "gradient", "center"));
-  EXPECT_THAT(quick_methods({target, &explainer}), ElementsAre("aha", "gradcam", "gradient", "center"));
+  EXPECT_THAT(quick_methods({target}),
+              ElementsAre("gradcam", "layercam", "gradient", "rise:masks=100", "center"));
+  EXPECT_THAT(quick_methods({target, &explainer}),
+              ElementsAre("aha", "gradcam", "layercam", "gradient", "rise:masks=100", "center"));
+  VitClassifier vit(checks::tiny_vit(), checks::plain_info("vit", 16));
+  EXPECT_THAT(quick_methods({vit}),
+              ElementsAre("chefer", "legrad", "gradcam", "gradient", "rise:masks=100", "center"));
+  for (const auto& name : quick_methods({vit})) EXPECT_NO_THROW(make_method(name, {vit})) << name;
+}
+
+TEST(Fitting, WithoutAnExplainerOneLineSaysWhatToDo) {
+  VitClassifier vit(checks::tiny_vit(), checks::plain_info("vit", 16));
+  checks::LinearTarget closed;
+  const std::string said = checks::message_of([&] { make_method("aha", {vit}); });
+  EXPECT_THAT(said, HasSubstr("aha train --target vit --data"));
+  EXPECT_THAT(said, HasSubstr("--method chefer|legrad|gradcam"));
+  EXPECT_THAT(said, HasSubstr("--method optimized"));
+  EXPECT_THAT(without_an_explainer({closed}), HasSubstr("--encoder")) << "it cannot be looked into";
+  EXPECT_THAT(without_an_explainer({closed}), Not(HasSubstr("chefer")));
 }
 
 TEST(Fitting, AllStandsForWhatIsNotAskedForAlready) {

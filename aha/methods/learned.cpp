@@ -51,7 +51,7 @@ class Learned : public Method {
           "explainer: expected one for images of {} pixels, as {} sees them, found one for {} pixels",
           info.input.size, info.name, card.input.size);
     const bool looks_at_target = sees_target_ || explainer_->decoder()->options.prior != "none";
-    if (!looks_at_target && card.target && card.target->sha256 != info.sha256 && !info.sha256.empty())
+    if (!looks_at_target && card.target && !info.sha256.empty() && !made_for(card, *target_))
       spdlog::info(
           "the explainer was trained for {}, not for {}: at T = 0 its map knows nothing of the latter",
           card.target->name, info.name);

@@ -76,10 +76,13 @@ ModelCard card_from_json(const json& j, const std::string& where) {
       texts_from_json(member(encoder, "levels", where + ": encoder"), where + ": encoder.levels");
   card.encoder->normalized = encoder.value("normalized", json(false)) == json(true);
   const auto target = object_at(j, "target", where);
-  check_json_keys(target, {"name", "architecture", "sha256"}, where + ": target");
+  check_json_keys(target, {"name", "architecture", "sha256", "tensors"}, where + ": target");
   card.target = ModelCard::TargetPart{member<std::string>(target, "name", where + ": target"),
                                       member<std::string>(target, "architecture", where + ": target"),
-                                      member<std::string>(target, "sha256", where + ": target")};
+                                      member<std::string>(target, "sha256", where + ": target"),
+                                      {}};
+  if (target.contains("tensors"))
+    card.target->tensors = fingerprint_from_json(target["tensors"], where + ": target.tensors");
   card.temperature = member_or(j, "temperature", card.temperature, where);
   if (!(card.temperature > 0))
     throw input_error("{}: temperature: expected a number above 0, found {}", where, card.temperature);
@@ -109,6 +112,7 @@ ordered_json json_from_card(const ModelCard& card) {
     j["target"] = {{"name", card.target->name},
                    {"architecture", card.target->architecture},
                    {"sha256", card.target->sha256}};
+  if (card.target && card.target->tensors) j["target"]["tensors"] = json_from(*card.target->tensors);
   if (card.kind == "explainer") {
     j["temperature"] = card.temperature;
     j["training"] = card.training;

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "aha/networks/classifier.h"
+#include "aha/networks/fingerprint.h"
 
 namespace aha {
 
@@ -33,7 +34,9 @@ struct ModelCard {
     bool normalized = false;
   };
   struct TargetPart {
-    std::string name, architecture, sha256;
+    std::string name, architecture;
+    std::string sha256;                  // of the weight file it was trained with
+    std::optional<Fingerprint> tensors;  // of these weights in any file; older cards have none
   };
   std::optional<EncoderPart> encoder;
   std::optional<TargetPart> target;

@@ -10,6 +10,7 @@
 #include "aha/base/shipped.h"
 #include "aha/networks/network_classifier.h"
 #include "aha/networks/torchscript.h"
+#include "aha/networks/weight_summary.h"
 #include "aha/nn/module_state.h"
 #include "aha/weights/read_weights.h"
 
@@ -19,6 +20,9 @@ namespace {
 namespace fs = std::filesystem;
 
 LoadedNetwork load_public(const Architecture& architecture, const std::string& file) {
+  if (script_summary(file))
+    throw input_error("{}: expected weights for {}, found a TorchScript file; give it as script:{}", file,
+                      architecture.name, file);
   const auto weights = canonical_weights(read_weights(file));
   std::string why;
   const auto config = config_as(architecture, weights, why);
@@ -77,10 +81,21 @@ std::optional<std::string> model_directory(const std::string& spec) {
 }
 
 Error unknown_model_error(const std::string& spec) {
-  if (fs::is_regular_file(spec))
-    return input_error(
-        "{}: a weight file needs its architecture in front, as in vit_b_16:{}; `aha inspect` says which fits",
-        spec, spec);
+  if (fs::is_regular_file(spec)) {
+    std::string fitting;
+    try {
+      fitting = summarize_weights(spec).architecture;
+    } catch (const Error& error) {
+      return error;
+    }
+    return fitting.empty()
+               ? input_error(
+                     "{}: a weight file needs its architecture in front, as in vit_b_16:{}; "
+                     "none that is known fits this one",
+                     spec, spec)
+               : input_error("{}: a weight file needs its architecture in front; this one fits {}:{}", spec,
+                             fitting, spec);
+  }
   if (fs::is_directory(spec))
     return input_error("{}: expected a model directory, found no model.json in it", spec);
   std::vector<std::string> available;
@@ -139,6 +154,10 @@ std::optional<std::array<double, 3>> rgb_from_flag(const std::vector<double>& va
 std::unique_ptr<Classifier> load_classifier(const std::string& spec, const LoadOptions& options,
                                             const Context& context) {
   if (spec.starts_with("script:")) return load_script_classifier(spec.substr(7), options, context);
+  if (!model_directory(spec) && script_summary(spec)) {
+    spdlog::info("{} is a TorchScript file: taken as script:{}", spec, spec);
+    return load_script_classifier(spec, options, context);
+  }
   auto [network, kind, info] = load_network(spec);
   if (kind != "classifier" || network->classes() == 0)
     throw input_error("{}: expected a classifier, found an encoder", spec);

@@ -3,7 +3,7 @@
 //   NAME            a bundled model, models/NAME
 //   path/to/dir     a model directory (model.json, model.safetensors)
 //   vit_b_16:FILE   a known architecture (family.h) with public weights: safetensors or .pth, anyone's key
-//   names script:FILE.pt  a TorchScript classifier
+//   names script:FILE.pt  a TorchScript classifier; its FILE alone is recognized, too
 #pragma once
 
 #include "aha/base/error.h"

@@ -157,7 +157,7 @@ TEST(Card, GoesToJsonAndBack) {
   card.architecture = "dpt";
   card.sha256 = "00";
   card.encoder = ModelCard::EncoderPart{"target", "11", {"block.0", "block.1"}, true};
-  card.target = ModelCard::TargetPart{"tiny", "vit", "11"};
+  card.target = ModelCard::TargetPart{"tiny", "vit", "11", {}};
   card.temperature = 0.5;
   card.training = {{"steps", 3}};
   const json written = json_from_card(card);

@@ -1,5 +1,6 @@
 #include "aha/networks/torchscript.h"
 
+#include <caffe2/serialize/inline_container.h>
 #include <torch/script.h>
 
 #include <filesystem>
@@ -185,6 +186,33 @@ std::optional<Preprocessing> preprocessing_beside(const std::string& path) {
 }
 
 }  // namespace
+
+std::optional<ScriptSummary> script_summary(const std::string& path) {
+  std::error_code code;
+  if (!std::filesystem::is_regular_file(path, code)) return std::nullopt;
+  ScriptSummary summary;
+  std::optional<Preprocessing> preprocessing;
+  try {
+    const MappedFile file(path);
+    const auto bytes = file.bytes();
+    if (bytes.size() < 2 || bytes[0] != std::byte{'P'} || bytes[1] != std::byte{'K'}) return std::nullopt;
+    summary.bytes = std::ssize(bytes);
+    caffe2::serialize::PyTorchStreamReader archive(path);
+    if (!archive.hasRecord("constants.pkl")) return std::nullopt;
+    for (const auto& record : archive.getAllRecords()) summary.storages += record.starts_with("data/");
+    if (archive.hasRecord("extra/preprocess.json")) {
+      const auto [data, size] = archive.getRecord("extra/preprocess.json");
+      preprocessing = preprocessing_from_json(
+          json_from_text({static_cast<const char*>(data.get()), size}, path + ": preprocess.json"),
+          path + ": preprocess.json");
+    }
+  } catch (const std::exception&) {
+    return std::nullopt;  // whoever loads it says what is wrong
+  }
+  if (!preprocessing) preprocessing = preprocessing_beside(path);
+  if (preprocessing) summary.input = preprocessing->input;
+  return summary;
+}
 
 std::unique_ptr<Classifier> load_script_classifier(const std::string& path, const LoadOptions& options,
                                                    const Context& context) {

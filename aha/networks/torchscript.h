@@ -16,6 +16,15 @@
 
 namespace aha {
 
+// What can be said of a TorchScript file without running any of it.
+struct ScriptSummary {
+  int64_t storages = 0;            // of its tensors
+  int64_t bytes = 0;               // of the file
+  std::optional<InputSpec> input;  // where a preprocessing file comes with it
+};
+// Nothing where the file is none, or cannot be read.
+std::optional<ScriptSummary> script_summary(const std::string& path);
+
 std::unique_ptr<Classifier> load_script_classifier(const std::string& path, const LoadOptions& options,
                                                    const Context& context);
 

@@ -85,6 +85,8 @@ Fields fields(ExplainerTrainOptions& o) {
       .range(1, 1e9)
       .add("feature-cache", o.cache_mb, "megabytes for features of images; 0 = none")
       .range(0, 1e7)
+      .add("search", o.search,
+           "after the last step, search the learning rate of refinement on held-out images")
       .add("search-images", o.search_images,
            "held-out images that choose the learning rate of refinement at the end; 0 = take refinement-lr")
       .range(0, 1e9)
@@ -179,7 +181,8 @@ Scores ExplainerTask::validate(WorkerGroup& group) {
   return held_out_scores(plain, held_out(), group);
 }
 
-Scores ExplainerTask::held_out_scores(const RefineOptions& refinement, int64_t count, WorkerGroup& group) {
+Scores ExplainerTask::held_out_scores(const RefineOptions& refinement, int64_t count, WorkerGroup& group,
+                                      const std::function<void()>& after) {
   Tensor sums = torch::zeros({3}, torch::kFloat64);  // deletion, insertion, images
   for (int64_t i = group.rank(); i < std::min(count, held_out()); i += group.size()) {
     stop_if_canceled(context_);
@@ -200,6 +203,7 @@ Scores ExplainerTask::held_out_scores(const RefineOptions& refinement, int64_t c
     const auto references = all_references(pixels, reference_, options_.objective.references);
     const MapScore score = score_maps(target_, pixels, refined.maps, classes, references, context_)[0];
     sums += torch::tensor({score.deletion, score.insertion, 1.0}, torch::kFloat64);
+    if (after) after();
   }
   group.sum(sums);
   const double n = std::max(1.0, sums[2].item<double>()), deletion = sums[0].item<double>() / n,

@@ -33,6 +33,7 @@ struct ExplainerTrainOptions {
   int64_t holdout = 64;  // images kept aside for validation, at most a fifth
   int cache_mb = 1024;   // memory for features, which random views and mixed images do not use; 0 = computed
                          // anew each time
+  bool search = true;    // choose the learning rate of refinement at the end; false = refinement_lr
   int64_t search_images =
       16;  // held-out images that choose the learning rate of refinement at the end; 0 = refinement_lr
   double refinement_lr = 1e-4;   // of refinement, for the card, where none is searched; the paper's
@@ -63,8 +64,9 @@ class ExplainerTask : public TrainTask {
   Scores validate(WorkerGroup& group) override;  // at T = 0
 
   // Deletion, insertion and Ins-Del of the first `count` held-out images, hard masks and rule `paper`; each
-  // worker takes its share of them. NaN where a refinement fails.
-  Scores held_out_scores(const RefineOptions& refinement, int64_t count, WorkerGroup& group);
+  // worker takes its share of them and says after() each. NaN where a refinement fails.
+  Scores held_out_scores(const RefineOptions& refinement, int64_t count, WorkerGroup& group,
+                         const std::function<void()>& after = {});
 
  private:
   double progress(int64_t step) const {

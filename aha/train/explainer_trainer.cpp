@@ -33,7 +33,7 @@ LoadedExplainer first_explainer(const ExplainerRun& run, Classifier& target, con
   if (run.from.empty()) return {make_explainer(target, run.shape, context), {}};
   LoadedExplainer loaded =
       load_explainer(run.from, &target, context, run.shape.encoder == "target" ? "" : run.shape.encoder);
-  if (loaded.card.target->sha256 != target.info().sha256)
+  if (!made_for(loaded.card, target))
     throw input_error("--from {}: expected an explainer of {}, found one of {}", run.from, target.info().name,
                       loaded.card.target->name);
   if (run.shape.prior != "none") loaded.explainer->add_prior(run.shape.prior, run.shape.prior_weight);
@@ -56,15 +56,27 @@ nlohmann::json card_refinement(const ExplainerTrainOptions& options, double lr) 
 }
 
 // The learning rate at which three steps of refinement gain most.
-double searched_refinement_lr(ExplainerTask& task, const ExplainerTrainOptions& options, WorkerGroup& group) {
+double searched_refinement_lr(ExplainerTask& task, const ExplainerTrainOptions& options, WorkerGroup& group,
+                              const Context& context) {
   constexpr int kSteps = 3;
+  constexpr double kRates[] = {1e-4, 3e-4, 1e-3, 3e-3, 1e-2};
+  const int64_t images = std::min(options.search_images, task.held_out());
+  Context leader_only = context;
+  leader_only.quiet = context.quiet || !group.leader();
+  if (group.leader())
+    spdlog::info(
+        "trained; searches the learning rate of refinement: {} rates, {} held-out images each (--no-search "
+        "skips it)",
+        std::size(kRates), images);
+  auto progress = leader_only.progress("search", std::ssize(kRates) * images);
   RefineOptions refinement = refine_options_from_card(card_training(options), card_refinement(options, 0),
                                                       final_tau(options.objective));
   refinement.steps = kSteps;
   double best = -2, best_lr = options.refinement_lr;
-  for (const double lr : {1e-4, 3e-4, 1e-3, 3e-3, 1e-2}) {
+  for (const double lr : kRates) {
     refinement.lr = lr;
-    const double found = task.held_out_scores(refinement, options.search_images, group).at("ins-del");
+    const auto after = [&] { progress.advance(group.size(), fmt::format("lr {:g}", lr)); };
+    const double found = task.held_out_scores(refinement, images, group, after).at("ins-del");
     if (group.leader()) spdlog::info("refinement, {} steps at lr {:g}: ins-del {:.4f}", kSteps, lr, found);
     if (found > best) best = found, best_lr = lr;
   }
@@ -109,6 +121,7 @@ std::optional<ExplainerReport> train_explainer(const ExplainerRun& run, const Co
       train_decoder(*target, *first.explainer, *data, run.train, settings, *group, context);
   if (!group->leader()) return std::nullopt;
   ModelCard card = explainer_card(target->info(), run.data, run.train, report, context);
+  card.target->tensors = fingerprint_of(*target);
   if (!first.card.sha256.empty()) card.provenance["began_with"] = first.card.sha256;
   save_explainer(out, *first.explainer, card);
   return report;
@@ -138,8 +151,9 @@ ExplainerReport train_decoder(Classifier& target, Explainer& explainer, const Da
   report.train_images = task.examples();
   report.held_out_images = task.held_out();
   report.train = train(task, options.train, batch, settings, group, context);
+  const bool searched = options.search && options.search_images > 0;
   report.refinement_lr =
-      options.search_images > 0 ? searched_refinement_lr(task, options, group) : options.refinement_lr;
+      searched ? searched_refinement_lr(task, options, group, context) : options.refinement_lr;
   return report;
 }
 
@@ -151,7 +165,7 @@ ModelCard explainer_card(const ClassifierInfo& target, const std::string& data,
                              without_folders(data), static_cast<double>(report.parameters) / 1e6);
   card.input = target.input;
   card.classes = target.class_names;
-  card.target = ModelCard::TargetPart{without_folders(target.name), target.architecture, target.sha256};
+  card.target = ModelCard::TargetPart{without_folders(target.name), target.architecture, target.sha256, {}};
   card.temperature = final_tau(options.objective);
   card.training = card_training(options);
   card.training["reference-values"] = json_from_references(

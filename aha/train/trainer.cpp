@@ -311,7 +311,8 @@ int64_t total_steps(const TrainOptions& options, int64_t examples, int64_t globa
 
 nlohmann::json settings_that_decide(const Fields& fields) {
   nlohmann::json settings = json_from_fields(fields);
-  for (const char* name : {"out", "resume", "workers", "worker-timeout", "checkpoint-every", "log-every"})
+  for (const char* name :
+       {"out", "resume", "workers", "worker-timeout", "checkpoint-every", "log-every", "search"})
     settings.erase(name);
   return settings;
 }

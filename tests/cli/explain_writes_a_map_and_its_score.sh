@@ -13,7 +13,7 @@ head -c 6 maps/a.map.npy | grep -q NUMPY || fail "expected an npy file"
 
 expect 0 explain --target "$FIXTURES/tiny" --method gradient --class cat --json --out again photos/a.png
 for key in '"image"' '"index": 2' '"name": "cat"' '"probability"' '"method": "gradient"' '"refine": 0' '"file"' '"height": 32' '"width": 32' '"min"' '"max"' \
-  '"deletion"' '"insertion"' '"random"' '"seconds"'; do
+  '"deletion"' '"insertion"' '"random"' '"score_precision"' '"seconds"'; do
   says "$key"
 done
 expect 0 explain --target "$FIXTURES/tiny" --method center --no-score --json photos/a.png

@@ -1,5 +1,7 @@
 // Writes what the scripts here and the examples work on: tiny model directories with random weights, two good
 // images and two broken ones.
+#include <torch/script.h>
+
 #include <cstdio>
 
 #include "aha/base/error.h"
@@ -57,6 +59,13 @@ void write_images(const std::string& folder) {
   aha::write_file_atomically(folder + "/broken/broken.jpg", std::string("\xff\xd8\xff\xe0\x00\x10JFIF", 10));
 }
 
+// Three classes: the mean of each color.
+void write_script(const std::string& path) {
+  torch::jit::Module module("colors");
+  module.define("def forward(self, x):\n    return x.mean([2, 3])\n");
+  module.save(path);
+}
+
 // For the examples: a ConvNeXt, an untrained explainer of it, an image.
 void write_example(const std::string& folder) {
   aha::make_directories(folder);
@@ -80,8 +89,21 @@ void write_example(const std::string& folder) {
   explained.summary = "an untrained explainer for tests";
   explained.input = card.input;
   explained.classes = card.classes;
-  explained.target = aha::ModelCard::TargetPart{"target", "convnext", target->info().sha256};
+  explained.target = aha::ModelCard::TargetPart{"target", "convnext", target->info().sha256, {}};
+  aha::save_explainer(folder + "/old/explainer", *explainer, explained);  // as cards were before
+  explained.target->tensors = aha::fingerprint_of(*target);
   aha::save_explainer(folder + "/explainer", *explainer, explained);
+
+  // The same weights in other files, as they are and in 16 bits.
+  auto weights = aha::table_from_state(network->module());
+  weights.metadata = {{"origin", "elsewhere"}};
+  card.kind = "classifier";
+  card.architecture = network->family();
+  card.network = network->config_json();
+  aha::write_model(folder + "/same", card, weights);
+  for (auto& [name, view] : weights.tensors)
+    view = aha::view_from_tensor(aha::tensor_from_view(view).to(torch::kFloat16));
+  aha::write_model(folder + "/half", card, weights);
 
   torch::manual_seed(1);
   aha::write_png(folder + "/image.png", aha::image_from_tensor(torch::rand({3, 20, 24})));
@@ -101,6 +123,7 @@ int main(int argc, char** argv) {
     write_tiny_model(folder + "/larger", 64, {"ant", "bee", "cat", "dog", "elk"});
     write_encoder(folder + "/dinov3_vits16.safetensors");
     write_images(folder);
+    write_script(folder + "/colors.pt");
     write_example(folder + "/example");
   } catch (const aha::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
