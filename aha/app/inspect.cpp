@@ -6,7 +6,6 @@
 #include "aha/networks/preprocess.h"
 #include "aha/networks/torchscript.h"
 #include "aha/networks/weight_summary.h"
-#include "aha/weights/safetensors.h"
 
 namespace aha {
 namespace {

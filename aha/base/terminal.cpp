@@ -72,19 +72,32 @@ std::string shortened(std::string_view text, size_t most) {
 std::string wrapped(std::string_view text, size_t width, size_t indent) {
   std::string out;
   size_t column = indent;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find(' ', at), text.size());
-    const std::string_view word = text.substr(at, end - at);
+  bool blank = false;  // before the next word
+  const auto put = [&](std::string_view word) {
     const size_t needs = columns_of(word);
-    if (!out.empty() && width > 0 && column + 1 + needs > width) {
+    if (!out.empty() && width > 0 && column + blank + needs > width) {
       out += '\n';
       out.append(indent, ' ');
       column = indent;
-    } else if (!out.empty()) {
+    } else if (blank) {
       out += ' ', ++column;
     }
     out += word;
     column += needs;
+  };
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(' ', at), text.size());
+    std::string_view word = text.substr(at, end - at);
+    // A word that no line can hold goes on in the next one, behind a colon or a slash.
+    while (width > indent && columns_of(word) > width - indent) {
+      const size_t cut = word.substr(0, bytes_of_first(word, width - indent)).find_last_of(":/,");
+      if (cut == std::string_view::npos) break;
+      put(word.substr(0, cut + 1));
+      word.remove_prefix(cut + 1);
+      blank = false;
+    }
+    put(word);
+    blank = true;
     at = end + 1;
   }
   return out;
@@ -123,6 +136,12 @@ std::string TextTable::text(size_t width, bool color, size_t indent) const {
     for (const size_t c : shown) of_shown.push_back(wide[c]);
     return total(of_shown);
   };
+  const auto empty = [&](size_t c) {
+    return !columns_[c].needed && std::all_of(rows_.begin(), rows_.end(), [&](const Row& row) {
+      return row.heading || row.cells[c].empty();
+    });
+  };
+  std::erase_if(shown, empty);
   for (size_t i = shown.size(); i-- > 0 && needed() > room;)
     if (!columns_[shown[i]].needed) shown.erase(shown.begin() + static_cast<ptrdiff_t>(i));
   while (needed() > room) {

@@ -28,8 +28,9 @@ std::string shortened(std::string_view text, size_t most);
 // The first one begins at column `indent`, too: what stands before it is the caller's.
 std::string wrapped(std::string_view text, size_t width, size_t indent);
 
-// Rows under titles, aligned, two blanks between columns. Where they are wider than the terminal, columns
-// that can be missed are left out, the last first, then texts are shortened in the middle.
+// Rows under titles, aligned, two blanks between columns. A column that can be missed and is empty is left
+// out. Where they are wider than the terminal, columns that can be missed are left out, the last first, then
+// texts are shortened in the middle.
 class TextTable {
  public:
   enum class Align { kLeft, kRight };

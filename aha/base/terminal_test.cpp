@@ -37,6 +37,9 @@ TEST(Terminal, ParagraphsKeepTheirWidthAndIndent) {
   const std::string text = wrapped("one two three four five", 12, 4);
   EXPECT_EQ(text, "one two\n    three\n    four\n    five");
   EXPECT_EQ(wrapped("one two three", 0, 4), "one two three");
+  EXPECT_EQ(wrapped("see rise:masks=20:cells=3 there", 14, 2),
+            "see rise:\n  masks=20:\n  cells=3\n  there")
+      << "a word that is too long is broken at a colon";
 }
 
 TEST(Terminal, TablesAreAligned) {
@@ -56,6 +59,13 @@ TEST(Terminal, TablesFitTheirWidth) {
   EXPECT_THAT(narrow, Not(HasSubstr("time"))) << "what can be missed goes first";
   EXPECT_THAT(narrow, HasSubstr("…"));
   EXPECT_THAT(narrow, HasSubstr("10.25")) << "numbers are never cut";
+}
+
+TEST(Terminal, ColumnsWithoutContentAreLeftOut) {
+  TextTable table({{"method", Align::kLeft}, {"score"}, {"dropped", Align::kRight, false}});
+  table.row({"aha", "", ""});
+  EXPECT_THAT(table.text(0, false), HasSubstr("score"));
+  EXPECT_THAT(table.text(0, false), Not(HasSubstr("dropped")));
 }
 
 TEST(Terminal, ColorsOnlyWhereAskedFor) {

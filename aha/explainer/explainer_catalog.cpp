@@ -137,7 +137,7 @@ std::optional<LoadedExplainer> explainer_for(const std::string& spec, Classifier
     spdlog::info("explainer: {}", model.name);
     if (same == SameWeights::kRounded)
       spdlog::warn(
-          "{} holds the weights of {} rounded to 16 bits; the explainer was trained with all of them",
+          "{} holds the weights of {} rounded to 16 bits; its explainer was trained with all 32",
           target.info().name, model.card.target->name);
     return load_explainer(model.name, &target, context, encoder);
   }

@@ -7,7 +7,7 @@ eval="eval --target $FIXTURES/tiny --data list:list.csv --methods random,gradien
 # Metrics and references are the protocol's.
 expect 0 $eval --protocol chefer --out chefer
 says "neg-pos ↑"
-says "mean over black."
+grep -q "mean over black$" out || fail "expected one reference"
 grep -q '"area": "inner"' chefer/results.json || fail "expected the area rule in the settings"
 expect 0 $eval --protocol rise --out rise
 says "deletion on gray, insertion on blur"

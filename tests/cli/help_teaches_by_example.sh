@@ -12,7 +12,7 @@ cp out version
 expect 0 -V
 cmp -s out version || fail "expected -V to be --version"
 refuses "--help"
-refuses "did you mean 'train'" help trian
+refuses "did you mean 'train'" help trin
 
 for command in models classify inspect explain train eval compare fit data bench; do
   expect 0 "$command" --help-all

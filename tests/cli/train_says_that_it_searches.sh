@@ -9,8 +9,8 @@ expect 0 train $common --no-search --out plain
 grep -q "searches" err && fail "expected no search with --no-search"
 grep -q '"lr": 0.0001' plain/model.json || fail "expected the paper's learning rate on the card"
 # A run that was begun with the search may be finished without it.
-expect 0 train $common --no-search --resume --out searched
+expect 0 train $common --search-images 2 --no-search --resume --out searched
 if command -v script >/dev/null; then
-  TERM=xterm script -qec "$AHA train $common --search-images 2 --out shown" /dev/null </dev/null | tr '\r' '\n' >out
+  TERM=xterm script -qec "$AHA train $(echo $common) --search-images 2 --out shown" /dev/null </dev/null | tr '\r' '\n' >out
   grep -q "search \[.*/s.*left" out || fail "expected a progress line of the search's own"
 fi
