@@ -34,7 +34,8 @@ const Field* field_of(const Fields& fields, const std::string& name) {
 
 void check_flags(const std::vector<std::string>& words, const std::string& command,
                  const std::map<std::string, const Fields*>& known) {
-  static const std::vector<std::string> kOurs = {"config", "help", "help-all", "methods-markdown"};
+  static const std::vector<std::string> kOurs = {"config", "help", "help-all", "methods-markdown",
+                                                 "api-markdown"};
   std::map<std::string, std::string> values;
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];

@@ -23,13 +23,13 @@ FlagGroup group_of(const std::string& name) {
   static const std::map<FlagGroup, std::vector<std::string>> kGroups = {
       {FlagGroup::kInput,
        {"target", "input-size", "mean", "std", "data", "limit", "skip", "every", "from", "arch", "teacher",
-        "test", "explainer", "encoder", "max-megapixels"}},
+        "test", "explainer", "encoder", "max-megapixels", "results"}},
       {FlagGroup::kOutput,
        {"out", "json", "topk", "score", "images", "keep-maps", "together", "tensors", "identity", "size",
         "overwrite", "sheet", "contours", "quiet", "verbose"}},
       {FlagGroup::kRun,
        {"device", "threads", "precision", "seed", "batch-size", "config", "workers", "worker-timeout",
-        "resume", "checkpoint-every", "log-every", "strict", "timing-runs"}},
+        "resume", "checkpoint-every", "log-every", "strict", "timing-runs", "port", "host", "open"}},
   };
   for (const auto& [group, names] : kGroups)
     if (std::find(names.begin(), names.end(), name) != names.end()) return group;
