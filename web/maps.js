@@ -34,7 +34,8 @@ export function ranksOf(values) {
 // percent of the pixels share the end levels.
 export function prepared(map) {
   const sorted = Float32Array.from(map.values).sort(), last = sorted.length - 1;
-  const low = sorted[Math.floor(0.01 * last)], high = sorted[Math.ceil(0.99 * last)];
+  let low = sorted[Math.floor(0.01 * last)], high = sorted[Math.ceil(0.99 * last)];
+  if (low === high) [low, high] = [sorted[0], sorted[last]];
   const levels = Float32Array.from(map.values, (value) => (high > low ? Math.min(1, Math.max(0, (value - low) / (high - low))) : 0.5));
   return { ...map, levels, ranks: ranksOf(map.values) };
 }

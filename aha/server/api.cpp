@@ -200,6 +200,7 @@ bool Api::check(const Request& request, Response& response) {
   const int64_t most = json ? kMostJsonBytes : int64_t{limits_.upload_mb} << 20;
   if (bytes > most)
     return refuse_early(response, 413, fmt::format("expected at most {} bytes, found {}", most, bytes));
+  if (!reserve_body(bytes)) return refuse_early(response, 503, "too many images are being sent now");
   return true;
 }
 
@@ -287,7 +288,9 @@ std::function<WarmImage()> Api::image_of(const Request& request, const std::stri
   const std::string own = Workbench::image_id(request.body, name);
   if (const auto known = bench_.image(own)) return [image = *known] { return image; };
   // A copy: the request is gone when its caller does not wait.
-  return [this, own, name, body = request.body] { return bench_.add_image(own, name, body); };
+  return [this, own, name, body = request.body, room = reserved_body()] {
+    return bench_.add_image(own, name, body);
+  };
 }
 
 void Api::run(std::string what, bool is_short, JobQueue::Work work, Response& response, bool wait,
@@ -603,7 +606,6 @@ void Api::get_events(const Request&, const Parts& parts, Response& response) {
   if (!jobs_.view(parts[0])) throw NotFound(fmt::format("there is no job '{}'", printable(parts[0])));
   const auto version = std::make_shared<int64_t>(-1);
   response.set_header("Cache-Control", "no-store");
-  response.set_header("Content-Encoding", "identity");
   response.set_chunked_content_provider(
       "text/event-stream", [this, version, id = parts[0]](size_t, httplib::DataSink& sink) {
         const auto job = *version < 0 ? jobs_.view(id) : jobs_.wait(id, *version, std::chrono::seconds(1));

@@ -20,6 +20,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kRequestsOfAConnection = 1000;
+constexpr int64_t kBodiesInMemory = 8;  // of the largest size
 constexpr const char* kTooMany =
     "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n"
     "Content-Type: application/json\r\nContent-Length: 36\r\n\r\n{\"error\":\"too many connections now\"}";
@@ -42,8 +43,18 @@ bool ready(int socket, short events, Clock::time_point until, const std::atomic<
 
 class Connection : public httplib::Stream {
  public:
-  Connection(int socket, const ServerLimits& limits, const std::atomic<bool>& stopping)
-      : socket_(socket), limits_(limits), stopping_(stopping) {}
+  Connection(int socket, const ServerLimits& limits, const std::atomic<bool>& stopping,
+             std::shared_ptr<std::atomic<int64_t>> body_bytes)
+      : socket_(socket), limits_(limits), stopping_(stopping), body_bytes_(std::move(body_bytes)) {}
+
+  bool reserve(int64_t bytes) {
+    if (body_bytes_->fetch_add(bytes) + bytes > kBodiesInMemory * (int64_t{limits_.upload_mb} << 20)) {
+      *body_bytes_ -= bytes;
+      return false;
+    }
+    body_ = std::shared_ptr<void>(nullptr, [all = body_bytes_, bytes](void*) { *all -= bytes; });
+    return true;
+  }
 
   // Whether another request begins in time.
   bool wait_for_request() {
@@ -52,6 +63,7 @@ class Connection : public httplib::Stream {
       return false;
     until_ = Clock::now() + duration_of(limits_.request_seconds);
     close_after_ = false;
+    body_ = nullptr;
     return true;
   }
 
@@ -113,11 +125,13 @@ class Connection : public httplib::Stream {
   }
 
   bool close_after_ = false;
+  std::shared_ptr<void> body_;  // room for the body of this request
 
  private:
   const int socket_;
   const ServerLimits& limits_;
   const std::atomic<bool>& stopping_;
+  const std::shared_ptr<std::atomic<int64_t>> body_bytes_;
   Clock::time_point until_ = {};
   char buffer_[16384];
   size_t first_ = 0, last_ = 0;  // what was received and not yet read
@@ -191,6 +205,14 @@ bool client_gone() {
   return t_connection && t_connection->gone();
 }
 
+bool reserve_body(int64_t bytes) {
+  return !t_connection || t_connection->reserve(bytes);
+}
+
+std::shared_ptr<void> reserved_body() {
+  return t_connection ? t_connection->body_ : nullptr;
+}
+
 HttpServer::HttpServer(const ServerLimits& limits) : limits_(limits) {
   new_task_queue = [this] { return new ConnectionThreads(limits_.connections); };
   set_payload_max_length(static_cast<size_t>(limits_.upload_mb) << 20);
@@ -218,7 +240,7 @@ void HttpServer::stop_all() {
 }
 
 bool HttpServer::process_and_close_socket(socket_t socket) {
-  Connection connection(socket, limits_, stopping_);
+  Connection connection(socket, limits_, stopping_, body_bytes_);
   if (t_too_many) {
     // On the thread that accepts: only for a moment.
     std::atomic<bool> no = false;

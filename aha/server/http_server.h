@@ -9,6 +9,7 @@
 #include <httplib.h>
 
 #include <atomic>
+#include <memory>
 
 #include "aha/server/limits.h"
 
@@ -30,6 +31,8 @@ class HttpServer : public httplib::Server {
 
   const ServerLimits limits_;
   std::atomic<bool> stopping_ = false;
+  // Of bodies in memory. Shared: a job may hold its body for longer than the server lives.
+  std::shared_ptr<std::atomic<int64_t>> body_bytes_ = std::make_shared<std::atomic<int64_t>>(0);
 };
 
 // Of the request that the calling thread answers. The rest of its body is not read: the connection is closed
@@ -37,5 +40,10 @@ class HttpServer : public httplib::Server {
 void close_after_answer();
 // Whether the client of the calling thread's request has gone.
 bool client_gone();
+
+// Room for the body of the calling thread's request, among all bodies that are in memory; false where there
+// is none now. It is given back when the request has been answered and nobody holds it any more.
+bool reserve_body(int64_t bytes);
+std::shared_ptr<void> reserved_body();
 
 }  // namespace aha

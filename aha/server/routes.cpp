@@ -88,7 +88,7 @@ std::vector<Route> make_routes() {
        {},
        &Api::get_map_npy},
       {"GET", "/api/maps/{id}.heat.png", "The map as colors.", "a PNG image",
-       "curl -s -o heat.png 'localhost:8080/api/maps/$MAP.heat.png?scale=rank'", BodyKind::kNone,
+       "curl -s -o heat.png \"localhost:8080/api/maps/$MAP.heat.png?scale=rank\"", BodyKind::kNone,
        options_of<HeatOptions>(), &Api::get_map_heat},
       {"GET", "/api/maps/{id}.overlay.png", "The map over the image.", "a PNG image",
        "curl -s -o overlay.png localhost:8080/api/maps/$MAP.overlay.png", BodyKind::kNone,
