@@ -53,7 +53,8 @@ Layout layout_of(const std::vector<SheetBlock>& blocks) {
     image_side = std::min(image_side, block.image.width);
   }
   const int count = static_cast<int>(maps), room = count <= 8 ? 4 : count <= 15 ? 5 : kMostColumns;
-  l.columns = std::min(count, room);
+  const int rows = (count + room - 1) / room;
+  l.columns = (count + rows - 1) / rows;  // rows of nearly equal length
   l.tile = shown_side(image_side, (widest + kGap) / room - kGap);
   l.photo = shown_side(image_side, kPhoto);
   return l;

@@ -2,7 +2,8 @@
 // grid on the right, what is to be said of each below it, one legend of the colors at the end.
 //
 // Each photo is a block of its own; blocks stand below each other. A sheet is at most kSheetWidth pixels
-// wide: a longer list of maps gets more columns up to six, then more rows. A photo of a quarter of its place
+// wide: a longer list of maps gets more columns up to six, then more rows, all
+// of nearly equal length. A photo of a quarter of its place
 // or less is enlarged by a whole number without smoothing, so that its pixels are seen; maps are smooth.
 #pragma once
 

@@ -40,6 +40,11 @@ TEST(Sheet, AnyNumberOfMapsFitsTheWidth) {
   EXPECT_LT(sheet_of({block_with(30)}, "").height, 1600);
 }
 
+TEST(Sheet, SixMapsAreTwoRowsOfThree) {
+  EXPECT_EQ(sheet_of({block_with(6)}, "").width, sheet_of({block_with(3)}, "").width);
+  EXPECT_LT(sheet_of({block_with(6)}, "").width, sheet_of({block_with(4)}, "").width);
+}
+
 TEST(Sheet, TheMarginsStayWhiteWhateverTheTexts) {
   SheetBlock block = block_with(7);
   const std::string longest(3000, 'W');

@@ -18,6 +18,7 @@ constexpr Color kDeletion = {213, 94, 0}, kInsertion = {0, 114, 178}, kRandom = 
 constexpr int kEdge = 56, kBetween = 56;            // around everything, between panels
 constexpr int kPanel = 520, kMostPhotoWidth = 780;  // panels have one height; a wide photo is less high
 constexpr int kDiagramWidth = 600, kAxisRoom = 96;  // kAxisRoom: left of the diagram, for its numbers
+constexpr int kLeastColumn = 340;                   // of a panel, for the words below it
 constexpr int kBar = 220, kBarThickness = 16;
 
 const TextStyle kHeading{44, kSummaryInk, true}, kHeadingValue{44, kSummaryInk}, kSubtitle{24, kSummaryGray},
@@ -41,17 +42,25 @@ Image fitted(const Image& image, const PanelSize& to) {
   return resized(image, to.width, to.height, whole ? Filter::kNearest : Filter::kBicubic);
 }
 
+// Edges of the part along one side, a pixel apart or more.
+struct Edges {
+  int low, high;
+};
+Edges whole_pixels(double low, double high, int side) {
+  const int first = std::min(static_cast<int>(std::lround(low)), side - 1);
+  return {first, std::max(first + 1, static_cast<int>(std::lround(high)))};
+}
+
 // The part of the photo; black beyond its border, as the network sees it.
 Image part_of(const Image& photo, const Box& part) {
-  const int left = static_cast<int>(std::lround(part.left)), top = static_cast<int>(std::lround(part.top));
-  const int width = static_cast<int>(std::lround(part.right)) - left,
-            height = static_cast<int>(std::lround(part.bottom)) - top;
-  if (width < 1 || height < 1 || left >= photo.width || top >= photo.height || left + width < 1 ||
-      top + height < 1)
-    throw input_error("sheet: expected a part of the photo, found {} x {} pixels at {}, {}", width, height,
-                      left, top);
-  Image out = plain_image(width, height, {0, 0, 0});
-  paste(out, -left, -top, photo);
+  if (!(part.left < part.right && part.top < part.bottom && part.left < photo.width &&
+        part.top < photo.height && part.right > 0 && part.bottom > 0))
+    throw input_error("sheet: expected a part of the photo, found {}..{} and {}..{} of {} x {} pixels",
+                      part.left, part.right, part.top, part.bottom, photo.width, photo.height);
+  const Edges across = whole_pixels(part.left, part.right, photo.width),
+              down = whole_pixels(part.top, part.bottom, photo.height);
+  Image out = plain_image(across.high - across.low, down.high - down.low, {0, 0, 0});
+  paste(out, -across.low, -down.low, photo);
   return out;
 }
 
@@ -141,9 +150,10 @@ Image summary_sheet(const SummarySheet& of, const HeatOptions& heat) {
   const Image seen = part_of(of.photo, of.seen);
   const PanelSize photo = panel_size(of.photo.width, of.photo.height, kMostPhotoWidth),
                   map = panel_size(seen.width, seen.height, kMostPhotoWidth);
-  const int photo_x = kEdge, map_x = photo_x + photo.width + kBetween,
-            diagram_x = map_x + map.width + kBetween + kAxisRoom - 40;
-  const int right = of.curves ? diagram_x + kDiagramWidth : map_x + map.width;
+  const int photo_x = kEdge, photo_room = std::max(photo.width, kLeastColumn),
+            map_room = std::max(map.width, kLeastColumn), map_x = photo_x + photo_room + kBetween,
+            diagram_x = map_x + map_room + kBetween + kAxisRoom - 40;
+  const int right = of.curves ? diagram_x + kDiagramWidth : map_x + map_room;
   const int least = text_width(of.title, kHeading) + 24 + text_width(of.probability, kHeadingValue);
   const int width = std::max(right, std::min(kEdge + least, 1200)) + kEdge;
   const int panels_y = kEdge + line_height(kHeading) + line_height(kSubtitle) + 36;
@@ -160,29 +170,29 @@ Image summary_sheet(const SummarySheet& of, const HeatOptions& heat) {
   draw_text(sheet, kEdge, kEdge + line_height(kHeading) + 4, shortened(of.subtitle, room, kSubtitle),
             kSubtitle);
 
-  const double scale = static_cast<double>(photo.width) / of.photo.width;
+  const double across = static_cast<double>(photo.width) / of.photo.width,
+               down = static_cast<double>(photo.height) / of.photo.height;
   const auto beside = [](int side) { return (kPanel - side) / 2; };
   paste(sheet, photo_x, panels_y + beside(photo.height),
-        with_marked_part(fitted(of.photo, photo), {of.seen.left * scale, of.seen.top * scale,
-                                                   of.seen.right * scale, of.seen.bottom * scale}));
+        with_marked_part(fitted(of.photo, photo), {of.seen.left * across, of.seen.top * down,
+                                                   of.seen.right * across, of.seen.bottom * down}));
   paste(sheet, map_x, panels_y + beside(map.height),
         overlay(fitted(seen, map), of.values, of.width, of.height, heat));
 
-  draw_text(sheet, photo_x, text_y, shortened(of.caption, photo.width, kCaption), kCaption);
+  draw_text(sheet, photo_x, text_y, shortened(of.caption, photo_room, kCaption), kCaption);
   if (seen.width < of.photo.width || seen.height < of.photo.height)
     draw_text(sheet, photo_x, text_y + line_height(kCaption),
-              shortened("framed: what the network sees", photo.width, kCaption), kCaption);
+              shortened("framed: what the network sees", photo_room, kCaption), kCaption);
 
   const std::string low = "less", high = "more important";
   const int low_width = text_width(low, kCaption) + 14, high_width = text_width(high, kCaption) + 14;
-  const int bar = std::clamp(map.width - low_width - high_width, 60, kBar);
+  const int bar = std::clamp(map_room - low_width - high_width, 60, kBar);
   draw_text(sheet, map_x, text_y, low, kCaption);
   paste(sheet, map_x + low_width, text_y + (line_height(kCaption) - kBarThickness) / 2,
         color_bar(bar, kBarThickness, heat));
   draw_text(sheet, map_x + low_width + bar + 14, text_y, high, kCaption);
   if (heat.contours)
-    draw_text(sheet, map_x, text_y + line_height(kCaption), "lines: top 10, 25 and 50 % of the pixels",
-              kCaption);
+    draw_text(sheet, map_x, text_y + line_height(kCaption), "lines: top 10, 25 and 50 %", kCaption);
 
   if (of.curves) {
     Diagram diagram(sheet, diagram_x, panels_y, of);

@@ -62,8 +62,8 @@ TEST(SummarySheet, NothingIsCutWhateverTheShapesAndTheLengthsOfNames) {
   };
   for (const auto& [width, height, seen] :
        {Shape{451, 300, {75, 0, 375, 300}}, Shape{300, 900, {0, 300, 300, 600}},
-        Shape{32, 32, {0, 0, 32, 32}}, Shape{2000, 90, {955, 0, 1045, 90}},
-        Shape{20, 20, {-6, -6, 26, 26}}}) {
+        Shape{32, 32, {0, 0, 32, 32}}, Shape{2000, 90, {955, 0, 1045, 90}}, Shape{20, 20, {-6, -6, 26, 26}},
+        Shape{1, 1600, {0, 799.8, 1, 800.2}}}) {
     SummarySheet sheet = sheet_with(width, height, seen, map);
     expect_white_border(summary_sheet(sheet));
     sheet.curves = sheet.random = falling();
