@@ -178,6 +178,7 @@ struct Evaluator {
   const std::vector<std::string>& specs;  // of the methods
   const std::vector<MeasuredMetrics>& measured;
   const RowKeys& keys;
+  const SummaryOptions& wanted;
   const std::string& out;
   const WorkerGroup& group;  // makes its own batches alone
   const Context& context;
@@ -185,7 +186,7 @@ struct Evaluator {
   MapStore maps{out};
   const std::vector<std::string> explained_classes = classes_from_text(options.explained);
   const ScoreKind score = score_kind_from_text(options.score);
-  RowTable table{{}, {}, std::vector<Timing>(methods.size()), {}, {}};
+  RowTable table{.timings = std::vector<Timing>(methods.size())};
   std::unique_ptr<ScoreQueue> questions = {};
   std::vector<ShownImage> shown = {};
   int64_t made_again = 0, end_questions = 0;
@@ -231,13 +232,13 @@ struct Evaluator {
   }
   // The row, and the map that the report needs.
   bool there(const ImageBatch& batch, int64_t b, size_t m, const std::string& explained) const {
-    const Row* row = rows.find(key(batch, b, m, explained));
-    if (!row) return false;
-    if (!row->ok())
-      return row->failed() || !in_report(batch.index[b], explained) ||
+    const auto state = rows.state(key(batch, b, m, explained));
+    if (state == RowStore::State::kMissing) return false;
+    if (state != RowStore::State::kOk)
+      return state == RowStore::State::kFailed || !in_report(batch.index[b], explained) ||
              maps.has(map_key(batch, b, m, explained));
     for (const auto& group : measured)
-      if (!rows.values(value_key(batch, b, m, explained, group))) return false;
+      if (!rows.has_values(value_key(batch, b, m, explained, group))) return false;
     return !in_report(batch.index[b], explained) || maps.has(map_key(batch, b, m, explained));
   }
 };
@@ -372,7 +373,7 @@ void Evaluator::add_rows(const ImageBatch& batch, size_t m, const std::string& e
                          const Attribution& made) {
   std::vector<int64_t> unswept;
   for (int64_t b = 0; b < batch.size(); ++b) {
-    if (!rows.find(key(batch, b, m, explained))) unswept.push_back(b);
+    if (!rows.has(key(batch, b, m, explained))) unswept.push_back(b);
     if (const auto key = map_key(batch, b, m, explained);
         made.made[b].failure.empty() && (options.keep_maps || in_report(batch.index[b], explained)) &&
         !maps.has(key))
@@ -393,7 +394,7 @@ void Evaluator::add_rows(const ImageBatch& batch, size_t m, const std::string& e
     Row& row = made_rows[i];
     row.key = key(part, static_cast<int64_t>(i) % part.size(), m, row.explained);
     if (row.failed() && options.strict) throw work_error("{}: {}: {}", row.image, row.method, row.state);
-    made_again += rows.has_any(row.image, row.method, row.explained) && !rows.find(row.key);
+    made_again += rows.has_any(row.image, row.method, row.explained) && !rows.has(row.key);
   }
   rows.add(std::move(made_rows));
   for (PendingValues& one : pending_values) {
@@ -421,7 +422,7 @@ void Evaluator::ask_values(const ImageBatch& batch, size_t m, const std::string&
   PendingValues one;
   for (int64_t b = 0; b < batch.size(); ++b) {
     const std::string key = value_key(batch, b, m, explained, group);
-    if (rows.values(key) || state_of_map(made.maps[b], made.made[b].failure) != "ok") continue;
+    if (rows.has_values(key) || state_of_map(made.maps[b], made.made[b].failure) != "ok") continue;
     todo.push_back(b);
     one.rows.push_back({key, batch.images[b].id, options.methods[m], explained, {}});
   }
@@ -449,14 +450,15 @@ void Evaluator::ask_values(const ImageBatch& batch, size_t m, const std::string&
 bool Evaluator::reuse_predicted(const ImageBatch& batch, int64_t b, size_t m) {
   if (batch.classes.at("truth")[b].item<int64_t>() != batch.classes.at("predicted")[b].item<int64_t>())
     return false;
-  const Row* same = rows.find(key(batch, b, m, "predicted"));
-  if (!same || in_report(batch.index[b], "truth")) return false;
+  if (in_report(batch.index[b], "truth")) return false;
+  const auto same = rows.find(key(batch, b, m, "predicted"));
+  if (!same) return false;
   Row copy = *same;
   copy.explained = "truth";
   copy.key = key(batch, b, m, "truth");
   std::vector<ValuesRow> values;
   for (const auto& group : measured)
-    if (const auto* known = rows.values(value_key(batch, b, m, "predicted", group)))
+    if (const auto known = rows.values(value_key(batch, b, m, "predicted", group)))
       values.push_back({value_key(batch, b, m, "truth", group), copy.image, copy.method, "truth", *known});
   rows.add({std::move(copy)});
   rows.add(values);
@@ -467,18 +469,19 @@ bool Evaluator::reuse_predicted(const ImageBatch& batch, int64_t b, size_t m) {
 void Evaluator::tabulate(const ImageBatch& batch) {
   for (int64_t b = 0; b < batch.size(); ++b) {
     const std::string& id = batch.images[b].id;
+    std::vector<RowTable::MeasuredRow> of_image;
     for (const auto& explained : explained_classes)
       for (size_t m = 0; m < methods.size(); ++m) {
-        const auto name = std::make_tuple(id, options.methods[m], explained);
-        table.rows[name] = rows.find(key(batch, b, m, explained));
+        auto& one = of_image.emplace_back(RowTable::MeasuredRow{*rows.find(key(batch, b, m, explained))});
         for (const auto& group : measured)
-          if (const auto* found = rows.values(value_key(batch, b, m, explained, group)))
-            table.values[name].push_back(found);
+          if (auto found = rows.values(value_key(batch, b, m, explained, group)))
+            one.values.push_back(std::move(*found));
       }
+    table.add(of_image, wanted);
     if (batch.index[b] >= options.images) continue;
     ShownImage& one = shown.emplace_back(ShownImage{id, maps.file(keys.image(batch.images[b]), ".png")});
     if (!fs::exists(one.file)) write_png(one.file, image_from_tensor(batch.pixels[b].cpu()));
-    const Row& row = *table.rows.at({id, options.methods[0], explained_classes[0]});
+    const Row& row = of_image[0].row;
     const auto& names = by.target.info().class_names;
     one.class_name = row.class_index < std::ssize(names) ? names[row.class_index]
                                                          : fmt::format("class {}", row.class_index);
@@ -560,10 +563,23 @@ std::optional<Evaluation> evaluate_together(const MethodContext& explained_by, c
       select_images(protocol, reference_options, explained_by.target, data, input, context);
   const auto settings = shared_settings(info, input, protocol, reference_options, options.score, context);
   const RowKeys keys(settings, explainer_card(explained_by));
+  SummaryOptions wanted;
+  wanted.methods = options.methods;
+  wanted.explained = classes_from_text(options.explained);
+  wanted.references = protocol.references;
+  wanted.deletion_references = references_of(protocol, false);
+  wanted.insertion_references = references_of(protocol, true);
+  wanted.facts = facts_of(methods, asked.methods);
+  wanted.training_seconds = training_seconds(options, explained_by);
+  wanted.metrics = metrics;
+  wanted.rule = area_rule_from_text(protocol.area);
+  wanted.seed = context.seed;
+  for (int64_t i = 0; i < data.size(); ++i) wanted.images.push_back(data.id(i));
+
   const auto run_as = [&](const WorkerGroup& who) {
-    auto evaluator =
-        std::make_unique<Evaluator>(explained_by, methods, data, options, protocol, reference_options, input,
-                                    selection.chosen, asked.methods, measured, keys, out, who, context);
+    auto evaluator = std::make_unique<Evaluator>(explained_by, methods, data, options, protocol,
+                                                 reference_options, input, selection.chosen, asked.methods,
+                                                 measured, keys, wanted, out, who, context);
     evaluator->run();
     return evaluator;
   };
@@ -577,19 +593,6 @@ std::optional<Evaluation> evaluate_together(const MethodContext& explained_by, c
   const auto finished = run_as(alone);
   Evaluator& evaluator = *finished;
   evaluator.table.not_chosen = selection.left_out;
-
-  SummaryOptions wanted;
-  wanted.methods = options.methods;
-  wanted.explained = classes_from_text(options.explained);
-  wanted.references = protocol.references;
-  wanted.deletion_references = references_of(protocol, false);
-  wanted.insertion_references = references_of(protocol, true);
-  wanted.facts = facts_of(methods, asked.methods);
-  wanted.training_seconds = training_seconds(options, explained_by);
-  wanted.metrics = metrics;
-  wanted.rule = area_rule_from_text(protocol.area);
-  wanted.seed = context.seed;
-  for (int64_t i = 0; i < data.size(); ++i) wanted.images.push_back(data.id(i));
 
   Evaluation result;
   result.summary = summarize(evaluator.table, wanted);

@@ -23,6 +23,10 @@ std::vector<double> rounded(std::vector<double> values) {
   return values;
 }
 
+size_t name_hash(const std::string& image, const std::string& method, const std::string& explained) {
+  return std::hash<std::string>()(image + '\n' + method + '\n' + explained);
+}
+
 }  // namespace
 
 nlohmann::json json_from_made(const Attribution::Made& made) {
@@ -59,7 +63,7 @@ Row row_from_json(const nlohmann::json& j) {
 }
 
 RowStore::RowStore(const std::string& folder, int worker)
-    : path_((fs::path(folder) / file_of(worker)).string()) {
+    : path_((fs::path(folder) / file_of(worker)).string()), files_{path_} {
   make_directories(folder);
   std::vector<std::string> paths;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -74,41 +78,70 @@ RowStore::RowStore(const std::string& folder, int worker)
 }
 
 void RowStore::read(const std::string& path, bool own) {
-  const std::string text = read_file(path, uint64_t{1} << 36);
-  size_t line = 0, end = 0, whole = 0;
+  if (!own) files_.push_back(path);
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw input_error("{}: cannot be read", path);
+  Place place{0, 0, static_cast<uint16_t>(own ? 0 : files_.size() - 1)};
+  size_t number = 0;
   try {
-    for (; (end = text.find('\n', whole)) != std::string::npos; whole = end + 1) {
-      ++line;
-      const auto json = nlohmann::json::parse(text.begin() + static_cast<std::ptrdiff_t>(whole),
-                                              text.begin() + static_cast<std::ptrdiff_t>(end));
-      if (!json.contains("key"))
-        continue;  // of an earlier version of the program: nobody knows what it depends on
-      if (json.contains("timing"))
-        timings_[json.at("key")] = {json.at("seconds"), json.at("runs")};
-      else if (json.contains("values"))
-        values_[json.at("key")] = {json.at("values"), json.value("missing", "")};
-      else
-        keep(row_from_json(json));
+    for (std::string line; std::getline(in, line) && !in.eof(); place.begin += line.size() + 1) {
+      ++number;
+      place.bytes = static_cast<uint32_t>(line.size());
+      const auto json = nlohmann::json::parse(line);
+      // Without a key it is of an earlier version of the program: nobody knows what it depends on.
+      if (json.contains("key")) note(json, place);
     }
   } catch (const nlohmann::json::exception& error) {
-    throw input_error("{}:{}: not a row of an evaluation: {}", path, line, printable(error.what()));
+    throw input_error("{}:{}: not a row of an evaluation: {}", path, number, printable(error.what()));
   }
-  if (own && whole < text.size()) fs::resize_file(path, whole);
+  in.close();
+  if (!own) return;
+  end_ = place.begin;
+  if (fs::file_size(path) > end_) fs::resize_file(path, end_);
 }
 
-void RowStore::keep(Row row) {
-  names_.insert({row.image, row.method, row.explained});
-  rows_[row.key] = std::move(row);
+void RowStore::note(const nlohmann::json& json, Place place) {
+  const std::string& key = json.at("key").get_ref<const std::string&>();
+  if (json.contains("timing")) {
+    timings_[key] = {json.at("seconds"), json.at("runs")};
+  } else if (json.contains("values")) {
+    values_[key] = place;
+  } else {
+    const std::string& state = json.at("state").get_ref<const std::string&>();
+    place.state = state == "ok" ? State::kOk : state == "constant" ? State::kConstant : State::kFailed;
+    rows_[key] = place;
+    names_.insert(name_hash(json.at("image"), json.at("method"), json.at("explained")));
+  }
 }
 
-const Row* RowStore::find(const std::string& key) const {
+nlohmann::json RowStore::line_at(const Place& place) const {
+  const std::string& path = files_[place.file];
+  std::string text(place.bytes, '\0');
+  std::ifstream in(path, std::ios::binary);
+  in.seekg(static_cast<std::streamoff>(place.begin));
+  if (!in.read(text.data(), static_cast<std::streamsize>(text.size())))
+    throw work_error("{}: expected {} bytes at {}, found fewer: was it changed?", path, place.bytes,
+                     place.begin);
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  if (json.is_discarded()) throw work_error("{}: no row at {}: was it changed?", path, place.begin);
+  return json;
+}
+
+RowStore::State RowStore::state(const std::string& key) const {
   const auto at = rows_.find(key);
-  return at == rows_.end() ? nullptr : &at->second;
+  return at == rows_.end() ? State::kMissing : at->second.state;
 }
 
-const MetricValues* RowStore::values(const std::string& key) const {
+std::optional<Row> RowStore::find(const std::string& key) const {
+  const auto at = rows_.find(key);
+  return at == rows_.end() ? std::nullopt : std::optional(row_from_json(line_at(at->second)));
+}
+
+std::optional<MetricValues> RowStore::values(const std::string& key) const {
   const auto at = values_.find(key);
-  return at == values_.end() ? nullptr : &at->second;
+  if (at == values_.end()) return std::nullopt;
+  const auto json = line_at(at->second);
+  return MetricValues{json.at("values"), json.value("missing", "")};
 }
 
 const Timing* RowStore::timing(const std::string& key) const {
@@ -118,46 +151,49 @@ const Timing* RowStore::timing(const std::string& key) const {
 
 bool RowStore::has_any(const std::string& image, const std::string& method,
                        const std::string& explained) const {
-  return names_.contains({image, method, explained});
+  return names_.contains(name_hash(image, method, explained));
 }
 
-void RowStore::append(const std::string& lines) {
-  out_ << lines << std::flush;
+void RowStore::append(const nlohmann::json& json) {
+  const std::string line = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  out_ << line << '\n';
+  note(json, {end_, static_cast<uint32_t>(line.size())});
+  end_ += line.size() + 1;
+}
+
+void RowStore::flush() {
+  out_ << std::flush;
   if (!out_) throw work_error("{}: writing failed (disk full?)", path_);
 }
 
 void RowStore::add(std::vector<Row> rows) {
-  std::string lines;
   for (Row& row : rows) {
     // Rounded before it is used: a continued evaluation and an uninterrupted one print the same figures.
     for (auto& [reference, c] : row.curves)
       c = {rounded(c.top), rounded(c.bottom), c.top_hits, c.bottom_hits};
-    lines += json_from_row(row).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-    keep(std::move(row));
+    append(json_from_row(row));
   }
-  append(lines);
+  flush();
 }
 
 void RowStore::add(const std::vector<ValuesRow>& rows) {
-  std::string lines;
   for (const ValuesRow& row : rows) {
+    auto values = row.measured.values;  // JSON has no infinity: such a value was not measured
+    std::erase_if(values, [](const auto& one) { return !std::isfinite(one.second); });
     nlohmann::json json = {{"key", row.key},
                            {"image", row.image},
                            {"method", row.method},
                            {"explained", row.explained},
-                           {"values", row.measured.values}};
+                           {"values", values}};
     if (!row.measured.missing.empty()) json["missing"] = row.measured.missing;
-    lines += json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-    values_[row.key] = row.measured;
+    append(json);
   }
-  append(lines);
+  flush();
 }
 
 void RowStore::add(const std::string& key, const std::string& method, const Timing& timing) {
-  append(nlohmann::json{{"key", key}, {"timing", method}, {"seconds", timing.seconds}, {"runs", timing.runs}}
-             .dump() +
-         "\n");
-  timings_[key] = timing;
+  append({{"key", key}, {"timing", method}, {"seconds", timing.seconds}, {"runs", timing.runs}});
+  flush();
 }
 
 }  // namespace aha

@@ -4,14 +4,16 @@
 // Rows are found by their key (row_key.h), which covers everything their figures depend on: an evaluation
 // reuses what fits it and makes the rest, whatever else the folder holds. Rows are appended as they are
 // found: an interrupted evaluation loses at most the batch it was working on, and a half-written last line is
-// dropped.
+// dropped. Memory holds keys and where their lines are, about a tenth of the rows; a row that is asked for is
+// read from its file.
 #pragma once
 
 #include <fstream>
 #include <map>
-#include <set>
+#include <optional>
 #include <string>
-#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -61,8 +63,12 @@ class RowStore {
   // OUT/rows.WORKER.jsonl.
   explicit RowStore(const std::string& folder, int worker = 0);
 
-  const Row* find(const std::string& key) const;
-  const MetricValues* values(const std::string& key) const;
+  enum class State : uint8_t { kMissing, kOk, kConstant, kFailed };
+  State state(const std::string& key) const;
+  bool has(const std::string& key) const { return state(key) != State::kMissing; }
+  bool has_values(const std::string& key) const { return values_.contains(key); }
+  std::optional<Row> find(const std::string& key) const;
+  std::optional<MetricValues> values(const std::string& key) const;
   const Timing* timing(const std::string& key) const;
   size_t size() const { return rows_.size(); }
   // Whether the image, method and class have a row under any key.
@@ -73,16 +79,27 @@ class RowStore {
   void add(const std::string& key, const std::string& method, const Timing& timing);
 
  private:
+  // Of a line.
+  struct Place {
+    uint64_t begin = 0;
+    uint32_t bytes = 0;
+    uint16_t file = 0;  // of files_
+    State state = State::kOk;
+  };
   void read(const std::string& path, bool own);
-  void append(const std::string& lines);
-  void keep(Row row);
+  void append(const nlohmann::json& line);  // there after the next flush
+  void flush();
+  void note(const nlohmann::json& json, Place place);
+  nlohmann::json line_at(const Place& place) const;
 
   std::string path_;
-  std::map<std::string, Row> rows_;  // by key
-  std::set<std::tuple<std::string, std::string, std::string>> names_;
-  std::map<std::string, MetricValues> values_;  // by key
-  std::map<std::string, Timing> timings_;       // by key
+  std::vector<std::string> files_;               // with rows; the first is the own one
+  std::unordered_map<std::string, Place> rows_;  // by key
+  std::unordered_map<std::string, Place> values_;
+  std::unordered_set<size_t> names_;       // hashes of image, method and class
+  std::map<std::string, Timing> timings_;  // by key
   std::ofstream out_;
+  uint64_t end_ = 0;  // of the own file
 };
 
 }  // namespace aha

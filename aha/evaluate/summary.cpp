@@ -2,44 +2,31 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "aha/base/error.h"
 
 namespace aha {
 namespace {
 
-const Row& row_of(const RowTable& table, const std::string& image, const std::string& method,
-                  const std::string& explained) {
-  const auto at = table.rows.find({image, method, explained});
-  if (at == table.rows.end()) throw work_error("no row of {} for {} ({} class)", method, image, explained);
-  return *at->second;
-}
-
 // Into s.images those that every method explained; the others are counted by the first reason.
 void find_common(const RowTable& table, const SummaryOptions& o, Summary& s) {
   for (const auto& image : o.images) {
     if (const auto at = table.not_chosen.find(image); at != table.not_chosen.end()) {
       ++s.left_out["not chosen: " + at->second];
-      continue;
-    }
-    if (const auto at = table.unusable_images.find(image); at != table.unusable_images.end()) {
+    } else if (const auto at = table.unusable_images.find(image); at != table.unusable_images.end()) {
       s.failures.push_back({image, "", "", at->second});
       ++s.left_out["unreadable"];
-      continue;
-    }
-    std::string reason;
-    for (const auto& explained : o.explained)
-      for (const auto& method : o.methods) {
-        const Row& row = row_of(table, image, method, explained);
-        if (row.failed()) s.failures.push_back({image, method, explained, row.state});
-        if (reason.empty() && !row.ok()) reason = method + ": " + (row.failed() ? "failed" : row.state);
-      }
-    if (reason.empty())
+    } else if (const auto at = table.reasons.find(image); at != table.reasons.end()) {
+      if (const auto failed = table.failures.find(image); failed != table.failures.end())
+        s.failures.insert(s.failures.end(), failed->second.begin(), failed->second.end());
+      ++s.left_out[at->second];
+    } else {
       s.images.push_back(image);
-    else
-      ++s.left_out[reason];
+    }
   }
+  if (s.images != table.images)
+    throw work_error("expected rows of {} images in the order of the data set, found those of {}",
+                     s.images.size(), table.images.size());
 }
 
 std::string reasons_text(const std::map<std::string, int64_t>& left_out) {
@@ -54,7 +41,7 @@ void add_to(std::vector<double>& sum, const std::vector<double>& values, double 
   for (size_t i = 0; i < values.size(); ++i) sum[i] += weight * values[i];
 }
 
-void add_to(SweepCurves& sum, const SweepCurves& c, double weight) {
+void add_to(SweepCurves& sum, const SweepCurves& c, double weight = 1) {
   add_to(sum.top, c.top, weight);
   add_to(sum.bottom, c.bottom, weight);
   add_to(sum.top_hits, c.top_hits, weight);
@@ -63,31 +50,29 @@ void add_to(SweepCurves& sum, const SweepCurves& c, double weight) {
 
 using Parts = std::map<std::string, double>;  // by reference, or by what a metric calls its sums
 
-using Measured = std::vector<std::optional<Parts>>;  // of one method, one for each image
-
 const std::vector<std::string>& references_of(const MetricRecord& metric, const SummaryOptions& o) {
   const auto& own = metric.higher_is_better ? o.insertion_references : o.deletion_references;
   return own.empty() ? o.references : own;
 }
 
-// What a map is worth by a metric that is no difference; nothing where it was not measured.
-std::optional<Parts> parts_of(const MetricRecord& metric, const Row& row,
-                              const std::vector<const MetricValues*>& values, const SummaryOptions& o) {
+// What a map is worth by a metric that is no difference; empty where it was not measured.
+Parts parts_of(const MetricRecord& metric, const Row& row, const std::vector<MetricValues>& values,
+               const SummaryOptions& o) {
   Parts out;
   if (metric.need == MetricNeed::kCurves) {
     for (const auto& reference : references_of(metric, o))
       out[reference] = metric.of_curves(row.curves.at(reference), o.rule);
     return out;
   }
-  for (const MetricValues* measured : values)
-    for (auto at = measured->values.lower_bound(metric.name); at != measured->values.end(); ++at) {
+  for (const MetricValues& measured : values)
+    for (auto at = measured.values.lower_bound(metric.name); at != measured.values.end(); ++at) {
       if (!at->first.starts_with(metric.name)) break;
       if (at->first.size() == metric.name.size())
         out[""] = at->second;
       else if (at->first[metric.name.size()] == '@')
         out[at->first.substr(metric.name.size() + 1)] = at->second;
     }
-  return out.empty() ? std::nullopt : std::optional(out);
+  return out;
 }
 
 double value_of(const MetricRecord& metric, const Parts& means) {
@@ -99,32 +84,69 @@ double value_of(const MetricRecord& metric, const Parts& means) {
 
 // Part by part where both have the same ones; else of their means, as where insertion and deletion have
 // references of their own.
-std::optional<Parts> difference_of(const MetricRecord& metric, const std::optional<Parts>& less,
-                                   const std::optional<Parts>& more) {
-  if (!less || !more) return std::nullopt;
-  Parts out = *more;
-  const bool same = less->size() == more->size() &&
-                    std::equal(less->begin(), less->end(), more->begin(),
+Parts difference_of(const MetricRecord& metric, const Parts& less, const Parts& more) {
+  Parts out = more;
+  const bool same = less.size() == more.size() &&
+                    std::equal(less.begin(), less.end(), more.begin(),
                                [](const auto& a, const auto& b) { return a.first == b.first; });
   if (!same)
-    return Parts{{"", value_of(metric_record(metric.parts[1]), *more) -
-                          value_of(metric_record(metric.parts[0]), *less)}};
-  for (auto& [part, value] : out) value -= less->at(part);
+    return {{"", value_of(metric_record(metric.parts[1]), more) -
+                     value_of(metric_record(metric.parts[0]), less)}};
+  for (auto& [part, value] : out) value -= less.at(part);
   return out;
 }
 
-// One number for each image, so that intervals and paired tests work on any metric: the value of a metric
-// that is a mean, a jackknife pseudo-value n g(all) - (n - 1) g(all but this one) of any other.
-std::vector<double> numbers_of(const MetricRecord& metric, const std::vector<Parts>& images) {
-  std::vector<double> out;
-  if (!metric.of_means) {
-    for (const Parts& one : images) out.push_back(value_of(metric, one));
+double number_at(const std::vector<double>& column, size_t image) {
+  return image < column.size() ? column[image] : std::nan("");
+}
+
+// A metric of one method; of a difference also what is subtracted.
+struct MetricColumns {
+  const MetricRecord& metric;
+  const PartColumns *own = nullptr, *less = nullptr;
+
+  MetricColumns(const MetricRecord& of, const MethodColumns& method) : metric(of) {
+    const auto find = [&](const std::string& name) -> const PartColumns* {
+      const auto at = method.metrics.find(name);
+      return at == method.metrics.end() ? nullptr : &at->second;
+    };
+    own = find(metric.parts.empty() ? metric.name : metric.parts[1]);
+    if (!metric.parts.empty()) less = find(metric.parts[0]);
+  }
+  bool measured(size_t image) const { return in(own, image) && (metric.parts.empty() || in(less, image)); }
+  // Of an image where it was measured.
+  Parts at(size_t image) const {
+    return metric.parts.empty() ? parts(*own, image)
+                                : difference_of(metric, parts(*less, image), parts(*own, image));
+  }
+
+ private:
+  static bool in(const PartColumns* columns, size_t image) {
+    return columns && std::any_of(columns->begin(), columns->end(), [&](const auto& column) {
+             return !std::isnan(number_at(column.second, image));
+           });
+  }
+  static Parts parts(const PartColumns& columns, size_t image) {
+    Parts out;
+    for (const auto& [part, column] : columns)
+      if (const double number = number_at(column, image); !std::isnan(number)) out[part] = number;
     return out;
   }
-  const double n = static_cast<double>(images.size());
-  Parts sums;
-  for (const Parts& one : images)
+};
+
+// One number for each image, so that intervals and paired tests work on any metric: the value of a metric
+// that is a mean, a jackknife pseudo-value n g(all) - (n - 1) g(all but this one) of any other. Sums of the
+// parts with them.
+std::vector<double> numbers_of(const MetricColumns& columns, const std::vector<size_t>& images, Parts& sums) {
+  const MetricRecord& metric = columns.metric;
+  std::vector<double> out;
+  for (const size_t i : images) {
+    const Parts one = columns.at(i);
     for (const auto& [part, value] : one) sums[part] += value;
+    if (!metric.of_means) out.push_back(value_of(metric, one));
+  }
+  if (!metric.of_means) return out;
+  const double n = static_cast<double>(images.size());
   const auto value_without = [&](const Parts& left_out, double count) {
     Parts means;
     for (const auto& [part, sum] : sums) {
@@ -133,43 +155,28 @@ std::vector<double> numbers_of(const MetricRecord& metric, const std::vector<Par
     }
     return metric.of_means(means);
   };
+  if (images.empty()) return out;
   const double all = value_without({}, n);
-  for (const Parts& one : images) out.push_back(n > 1 ? n * all - (n - 1) * value_without(one, n - 1) : all);
+  for (const size_t i : images)
+    out.push_back(n > 1 ? n * all - (n - 1) * value_without(columns.at(i), n - 1) : all);
   return out;
 }
 
-const std::vector<const MetricValues*>& values_of(const RowTable& rows, const std::string& image,
-                                                  const std::string& method, const std::string& explained) {
-  static const std::vector<const MetricValues*> none;
-  const auto at = rows.values.find({image, method, explained});
-  return at == rows.values.end() ? none : at->second;
-}
-
-MethodSummary method_summary(const RowTable& rows, const SummaryOptions& o,
-                             const std::vector<std::string>& images, size_t index,
-                             const std::string& explained) {
+MethodSummary method_summary(const RowTable& table, const SummaryOptions& o, size_t index,
+                             const std::string& explained, const MethodColumns& found) {
   MethodSummary out;
-  const std::string& method = o.methods[index];
-  out.method = method;
+  out.method = o.methods[index];
   out.explained = explained;
-  if (!rows.timings.empty()) out.timing = rows.timings[index];
-  for (const auto& image : o.images)
-    if (!rows.unusable_images.contains(image) && !rows.not_chosen.contains(image)) {
-      const Row& row = row_of(rows, image, method, explained);
-      out.unusable += !row.ok();
-      out.constant += !row.ok() && !row.failed();
-    }
-  const double n = static_cast<double>(images.size()), R = static_cast<double>(o.references.size());
-  for (const auto& image : images) {
-    const Row& row = row_of(rows, image, method, explained);
-    out.tie_rate += row.tie_rate / n;
-    out.passes.forwards += row.made.passes.forwards / n;
-    out.passes.backwards += row.made.passes.backwards / n;
-    out.steps += row.made.steps / n;
-    for (const auto& [reference, c] : row.curves) {
-      add_to(out.curves[reference], c, 1 / n);
-      add_to(out.mean_curves, c, 1 / (n * R));
-    }
+  if (!table.timings.empty()) out.timing = table.timings[index];
+  out.unusable = found.unusable;
+  out.constant = found.constant;
+  const double n = static_cast<double>(table.images.size()), R = static_cast<double>(o.references.size());
+  out.tie_rate = found.tie_rate / n;
+  out.passes = {found.passes.forwards / n, found.passes.backwards / n};
+  out.steps = found.steps / n;
+  for (const auto& [reference, sum] : found.curves) {
+    add_to(out.curves[reference], sum, 1 / n);
+    add_to(out.mean_curves, sum, 1 / (n * R));
   }
   const MethodFacts facts = o.facts.empty() ? MethodFacts{} : o.facts[index];
   out.learned = facts.learned;
@@ -181,48 +188,30 @@ MethodSummary method_summary(const RowTable& rows, const SummaryOptions& o,
   return out;
 }
 
-// The methods of one explained class with their rows, image by image.
+// The methods of one explained class.
 struct ClassTable {
   const SummaryOptions& o;
   const std::vector<std::string>& images;
   std::vector<MethodSummary*> methods = {};
-  std::vector<std::vector<const Row*>> grid = {};                                 // [method][image]
-  std::vector<std::vector<const std::vector<const MetricValues*>*>> values = {};  // [method][image]
-  std::map<std::string, Columns> drawn = {};  // by metric, [method]: resampled means
-
-  // [method][image]
-  std::vector<Measured> of(const MetricRecord& metric) const {
-    std::vector<Measured> out(methods.size()), less, more;
-    if (!metric.parts.empty())
-      less = of(metric_record(metric.parts[0])), more = of(metric_record(metric.parts[1]));
-    for (size_t m = 0; m < methods.size(); ++m)
-      for (size_t i = 0; i < images.size(); ++i)
-        out[m].push_back(metric.parts.empty() ? parts_of(metric, *grid[m][i], *values[m][i], o)
-                                              : difference_of(metric, less[m][i], more[m][i]));
-    return out;
-  }
+  std::vector<const MethodColumns*> columns = {};  // [method]
+  std::map<std::string, Columns> drawn = {};       // by metric, [method]: resampled means
 };
 
 // The metric of every method, over the images where all of them could be measured.
 void add_metric(const MetricRecord& metric, ClassTable& table) {
-  const auto all = table.of(metric);
   const auto& methods = table.methods;
   const auto& o = table.o;
+  std::vector<MetricColumns> columns;
+  for (const MethodColumns* method : table.columns) columns.emplace_back(metric, *method);
   std::vector<size_t> measured;
   for (size_t i = 0; i < table.images.size(); ++i)
-    if (std::all_of(all.begin(), all.end(), [&](const Measured& one) { return one[i].has_value(); }))
+    if (std::all_of(columns.begin(), columns.end(),
+                    [&](const MetricColumns& one) { return one.measured(i); }))
       measured.push_back(i);
   const double n = static_cast<double>(measured.size());
   Columns numbers;
   std::vector<Parts> sums(methods.size());
-  for (size_t m = 0; m < methods.size(); ++m) {
-    std::vector<Parts> parts;
-    for (const size_t i : measured) {
-      parts.push_back(*all[m][i]);
-      for (const auto& [part, value] : parts.back()) sums[m][part] += value;
-    }
-    numbers.push_back(numbers_of(metric, parts));
-  }
+  for (size_t m = 0; m < methods.size(); ++m) numbers.push_back(numbers_of(columns[m], measured, sums[m]));
   const Columns& drawn = table.drawn[metric.name] = resampled_means(numbers, o.seed);
   for (size_t m = 0; m < methods.size(); ++m) {
     MetricSummary& out = methods[m]->metrics[metric.name];
@@ -425,13 +414,12 @@ double agreement(const std::vector<MethodSummary*>& rows, const std::string& met
   return pairs ? sum / pairs : 1;
 }
 
-void find_leaks(const RowTable& rows, const SummaryOptions& o, Summary& s) {
+void find_leaks(const RowTable& table, const SummaryOptions& o, Summary& s) {
   for (const auto& reference : o.references) {
-    int64_t leaking = 0;
-    for (const auto& image : s.images)
-      leaking += row_of(rows, image, o.methods[0], o.explained[0]).replaced.at(reference) > kLeak;
-    s.leaks[reference] =
-        s.images.empty() ? 0 : static_cast<double>(leaking) / static_cast<double>(s.images.size());
+    const auto at = table.leaks.find(reference);
+    s.leaks[reference] = at == table.leaks.end()
+                             ? 0
+                             : static_cast<double>(at->second) / static_cast<double>(table.images.size());
   }
 }
 
@@ -517,50 +505,84 @@ const MethodSummary& Summary::row(const std::string& method, const std::string& 
   throw input_error("no row of method {} for the {} class", method, wanted);
 }
 
-Summary summarize(const RowTable& rows, const SummaryOptions& o) {
+void RowTable::add(const std::vector<MeasuredRow>& rows, const SummaryOptions& o) {
+  columns.resize(o.explained.size() * o.methods.size());
+  if (rows.size() != columns.size())
+    throw work_error("expected {} rows of an image, found {}", columns.size(), rows.size());
+  const std::string& image = rows[0].row.image;
+  std::string reason;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const Row& row = rows[i].row;
+    if (row.ok()) continue;
+    ++columns[i].unusable;
+    columns[i].constant += !row.failed();
+    if (row.failed()) failures[image].push_back({image, row.method, row.explained, row.state});
+    if (reason.empty()) reason = row.method + ": " + (row.failed() ? "failed" : row.state);
+  }
+  if (!reason.empty()) {
+    reasons[image] = reason;
+    return;
+  }
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const Row& row = rows[i].row;
+    MethodColumns& into = columns[i];
+    into.tie_rate += row.tie_rate;
+    into.passes.forwards += row.made.passes.forwards;
+    into.passes.backwards += row.made.passes.backwards;
+    into.steps += row.made.steps;
+    for (const auto& [reference, c] : row.curves) add_to(into.curves[reference], c);
+    for (const auto& metric : o.metrics) {
+      if (!metric.parts.empty()) continue;
+      for (const auto& [part, number] : parts_of(metric, row, rows[i].values, o)) {
+        auto& column = into.metrics[metric.name][part];
+        column.resize(images.size(), std::nan(""));
+        column.push_back(number);
+      }
+    }
+  }
+  for (const auto& [reference, probability] : rows[0].row.replaced) leaks[reference] += probability > kLeak;
+  images.push_back(image);
+}
+
+Summary summarize(const RowTable& table, const SummaryOptions& o) {
   Summary s;
   s.methods = o.methods, s.explained = o.explained, s.references = o.references, s.metrics = o.metrics;
   s.deletion_references = o.deletion_references, s.insertion_references = o.insertion_references;
   s.training_seconds = o.training_seconds;
   s.asked = static_cast<int64_t>(o.images.size());
-  find_common(rows, o, s);
-  if (s.images.empty() && std::ssize(rows.not_chosen) == s.asked)
+  find_common(table, o, s);
+  if (s.images.empty() && std::ssize(table.not_chosen) == s.asked)
     throw work_error("the protocol chooses none of the {} images{}", s.asked, reasons_text(s.left_out));
   if (s.images.empty())
     throw work_error(
         "none of the {} images could be explained by every method{}", s.asked,
         s.failures.empty() ? reasons_text(s.left_out) : "; the first: " + text_from_failure(s.failures[0]));
-  for (const auto& explained : o.explained)
-    for (size_t m = 0; m < o.methods.size(); ++m)
-      s.rows.push_back(method_summary(rows, o, s.images, m, explained));
+  for (size_t i = 0; i < table.columns.size(); ++i)
+    s.rows.push_back(
+        method_summary(table, o, i % o.methods.size(), o.explained[i / o.methods.size()], table.columns[i]));
   for (const auto& explained : o.explained) {
-    ClassTable table{o, s.images};
-    auto& same_class = table.methods;
-    for (auto& row : s.rows)
-      if (row.explained == explained) {
-        same_class.push_back(&row);
-        auto& line = table.grid.emplace_back();
-        auto& values = table.values.emplace_back();
-        for (const auto& image : s.images) {
-          line.push_back(&row_of(rows, image, row.method, explained));
-          values.push_back(&values_of(rows, image, row.method, explained));
-        }
+    ClassTable of_class{o, s.images};
+    auto& same_class = of_class.methods;
+    for (size_t i = 0; i < s.rows.size(); ++i)
+      if (s.rows[i].explained == explained) {
+        same_class.push_back(&s.rows[i]);
+        of_class.columns.push_back(&table.columns[i]);
       }
     for (const auto& metric : o.metrics) {
-      add_metric(metric, table);
-      compare(table, metric);
+      add_metric(metric, of_class);
+      compare(of_class, metric);
       mark_optimized(same_class, metric, o);
       s.bounds[explained][metric.name] = add_places(same_class, metric);
       if (same_class.size() > 1 && same_class[0]->metrics.at(metric.name).per_reference.size() > 1)
         s.agreement[explained][metric.name] = agreement(same_class, metric.name, o.references);
     }
     const auto ranking = ranking_metrics(s, same_class);
-    add_ranks(ranking, table);
+    add_ranks(ranking, of_class);
     if (same_class.size() > 1) add_agreement(ranking, same_class, s.between_metrics[explained]);
   }
   correct_p_values(s);
   add_break_even(s);
-  find_leaks(rows, o, s);
+  find_leaks(table, o, s);
   warn(s);
   return s;
 }

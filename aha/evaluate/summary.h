@@ -120,17 +120,43 @@ struct SummaryOptions {
   uint64_t seed = 0;
 };
 
-// What an evaluation found.
+// One metric that is no difference, by part (a reference, or what the metric calls its sums): a number for
+// each image that counts, NaN where it was not measured.
+using PartColumns = std::map<std::string, std::vector<double>>;
+
+// What the rows of one method and explained class add up to.
+struct MethodColumns {
+  int64_t unusable = 0, constant = 0;  // maps
+  // Sums over the images that count.
+  double tie_rate = 0, steps = 0;
+  Passes passes;
+  std::map<std::string, SweepCurves> curves;   // by reference
+  std::map<std::string, PartColumns> metrics;  // by name
+};
+
+// What an evaluation found, image by image: nothing but numbers is kept of the rows.
 struct RowTable {
-  std::map<std::tuple<std::string, std::string, std::string>, const Row*>
-      rows;  // by image, method and explained class
-  std::map<std::tuple<std::string, std::string, std::string>, std::vector<const MetricValues*>> values;
+  struct MeasuredRow {
+    Row row;
+    std::vector<MetricValues> values = {};
+  };
+  // All rows of one image, explained classes outer, methods inner, both in the order of the options.
+  void add(const std::vector<MeasuredRow>& rows, const SummaryOptions& options);
+
   std::vector<Timing> timings;                         // one for each method; empty = none was timed
   std::map<std::string, std::string> unusable_images;  // image and reason: these have no rows
   std::map<std::string, std::string> not_chosen;       // by the protocol: neither have these
+
+  // What add() makes of the rows.
+  std::vector<std::string> images;             // that every method explained: these count
+  std::map<std::string, std::string> reasons;  // of the others: the first one
+  std::map<std::string, std::vector<Failure>> failures;
+  std::vector<MethodColumns> columns;    // in the order of the rows
+  std::map<std::string, int64_t> leaks;  // by reference: images that keep their class
 };
 
-// Every row of every other image must be there.
+// Every image that is neither unusable nor left out by the protocol must have been added, in the options'
+// order.
 Summary summarize(const RowTable& table, const SummaryOptions& options);
 
 }  // namespace aha

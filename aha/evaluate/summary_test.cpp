@@ -27,7 +27,16 @@ struct Made {
   std::vector<Row> rows;
   RowTable table;
   SummaryOptions options;
-  Summary summary() { return summarize(table, options); }
+  Summary summary() {
+    RowTable found = table;
+    for (const auto& image : options.images) {
+      std::vector<RowTable::MeasuredRow> of_image;
+      for (const Row& row : rows)
+        if (row.image == image) of_image.push_back({row});
+      if (!of_image.empty()) found.add(of_image, options);
+    }
+    return summarize(found, options);
+  }
 };
 
 Made made(const std::vector<std::pair<std::string, Flat>>& methods, int images, double noise = 0.02) {
@@ -51,7 +60,6 @@ Made made(const std::vector<std::pair<std::string, Flat>>& methods, int images, 
       out.rows.push_back(row);
     }
   }
-  for (const Row& row : out.rows) out.table.rows[{row.image, row.method, row.explained}] = &row;
   out.table.timings.assign(methods.size(), Timing{0.5, 3});
   return out;
 }

@@ -8,47 +8,37 @@
 #include "aha/attribution/class_row.h"
 #include "aha/attribution/target_gradient.h"
 #include "aha/base/error.h"
+#include "aha/methods/class_row_method.h"
 #include "aha/methods/method_records.h"
-#include "aha/methods/patch_maps.h"
-#include "aha/methods/path_integral.h"
 #include "aha/tensor/one_thread_each.h"
 
 namespace aha {
 namespace {
 
-class BeyondIntuition : public Method {
+class BeyondIntuition : public ClassRowMethod {
  public:
+  BeyondIntuition() : ClassRowMethod("heads") {}
+
   Fields fields() override {
-    return Fields()
-        .add("variant", variant_, "what scales attention: the importance of heads, or the size of tokens")
-        .choices({"heads", "tokens"})
-        .add("start", start_, "first block that counts, from 1; 0 = 4 (heads), 6 (tokens) of 12 blocks")
-        .range(0, 1000)
-        .add("steps", steps_, "places on the path of the gradient, both ends included")
-        .range(1, 100000);
+    return fields_with({"heads", "tokens"},
+                       "what scales attention: the importance of heads, or the size of tokens",
+                       "first block that counts, from 1; 0 = 4 (heads), 6 (tokens) of 12 blocks");
   }
 
   void prepare(const MethodContext& context) override {
-    Method::prepare(context);
-    blocks_ = blocks_with_attention(*target_);
+    ClassRowMethod::prepare(context);
     if (start_ > blocks_)
       throw input_error("method bi-att: expected start in 1..{}, found {}", blocks_, start_);
-    if (start_ == 0) start_ = 1 + (variant_ == "heads" ? 3 : 5) * blocks_ / 12;
-  }
-
-  Attribution attribute(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
-                        const Context& context) override {
-    const bool heads = variant_ == "heads";
-    const auto perception = heads ? by_heads(pixels, classes) : by_tokens(pixels, context);  // (B, T)
-    const auto feedback =
-        integrated_attention_rows(*target_, pixels, classes, baseline_color(*target_, "zero", pixels),
-                                  path_points(steps_, "inclusive"), context);
-    const double used = heads ? blocks_ - start_ + 1 : 0;
-    return {map_of_tokens(perception * feedback, target_->prefix_tokens(), pixels),
-            Passes{1.0 + steps_, (steps_ + used) / blocks_}};
+    if (start_ == 0) start_ = 1 + (heads() ? 3 : 5) * blocks_ / 12;
   }
 
  private:
+  bool heads() const { return variant_ == "heads"; }
+  int blocks_back() const override { return heads() ? blocks_ - start_ + 1 : 0; }
+  Tensor class_row(const Tensor& pixels, const Tensor& classes, const Context& context) override {
+    return heads() ? by_heads(pixels, classes) : by_tokens(pixels, context);
+  }
+
   Tensor by_heads(const Tensor& pixels, const Tensor& classes) {
     return follow_class_row(*target_, pixels, classes, {AttentionVisit::Gradient::kLogit, start_ - 1},
                             [](const Tensor& row, int, const Tensor& a, const Tensor& g) {
@@ -80,9 +70,6 @@ class BeyondIntuition : public Method {
     }
     return torch::stack(rows);
   }
-
-  std::string variant_ = "heads";
-  int start_ = 0, steps_ = 20, blocks_ = 0;
 };
 
 }  // namespace
