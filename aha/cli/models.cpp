@@ -184,7 +184,7 @@ void print_all() {
     for (const auto& a : architectures())
       if (a.kind == kind) print_entry(a.name, a.summary);
   }
-  fmt::print("Any other classifier: script:FILE.pt (TorchScript)\n");
+  fmt::print("Any other classifier: onnx:FILE.onnx, or script:FILE.pt (TorchScript)\n");
   print_methods();
   fmt::print("\nMetrics:\n");
   for (const auto& record : metric_catalog())

@@ -7,7 +7,7 @@ namespace aha {
 Fields fields(TargetOptions& o) {
   return Fields()
       .add("target", o.target,
-           "the classifier: a bundled model, a model directory, ARCH:FILE or script:FILE.pt")
+           "the classifier: a bundled model, a model directory, ARCH:FILE, onnx:FILE.onnx or script:FILE.pt")
       .add("input-size", o.input_size, "side of the network's input in pixels; 0 = the model's own")
       .range(0, 4096)
       .add("mean", o.mean, "R,G,B subtracted from [0, 1] pixels; default: the model's own")
@@ -18,7 +18,7 @@ Fields fields(TargetOptions& o) {
 std::pair<std::string, LoadOptions> named_target(const TargetOptions& options) {
   if (options.target.empty())
     throw input_error(
-        "--target: expected a bundled model, a model directory, ARCH:FILE or script:FILE.pt, found nothing");
+        "--target: expected a bundled model, a model directory, ARCH:FILE, onnx:FILE.onnx or script:FILE.pt, found nothing");
   LoadOptions load;
   if (options.input_size > 0) load.input_size = options.input_size;
   load.mean = rgb_from_flag(options.mean, "--mean");

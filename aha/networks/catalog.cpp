@@ -9,6 +9,7 @@
 #include "aha/base/log.h"
 #include "aha/base/shipped.h"
 #include "aha/networks/network_classifier.h"
+#include "aha/networks/onnx.h"
 #include "aha/networks/torchscript.h"
 #include "aha/networks/weight_summary.h"
 #include "aha/nn/module_state.h"
@@ -100,7 +101,7 @@ Error unknown_model_error(const std::string& spec) {
     return input_error("{}: expected a model directory, found no model.json in it", spec);
   std::vector<std::string> available;
   for (const auto& model : bundled_models()) available.push_back(model.name);
-  for (const char* form : {"a model directory", "ARCHITECTURE:FILE", "script:FILE.pt"})
+  for (const char* form : {"a model directory", "ARCHITECTURE:FILE", "onnx:FILE.onnx", "script:FILE.pt"})
     available.emplace_back(form);
   return unknown_name_error("model", spec, available);
 }
@@ -154,6 +155,7 @@ std::optional<std::array<double, 3>> rgb_from_flag(const std::vector<double>& va
 std::unique_ptr<Classifier> load_classifier(const std::string& spec, const LoadOptions& options,
                                             const Context& context) {
   if (spec.starts_with("script:")) return load_script_classifier(spec.substr(7), options, context);
+  if (spec.starts_with("onnx:")) return load_onnx_classifier(spec.substr(5), options, context);
   if (!model_directory(spec) && script_summary(spec)) {
     spdlog::info("{} is a TorchScript file: taken as script:{}", spec, spec);
     return load_script_classifier(spec, options, context);

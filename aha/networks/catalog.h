@@ -1,9 +1,11 @@
-// Every network by name: bundled models, and the four ways to say which model is meant.
+// Every network by name: bundled models, and the five ways to say which model is meant.
 //
 //   NAME            a bundled model, models/NAME
 //   path/to/dir     a model directory (model.json, model.safetensors)
 //   vit_b_16:FILE   a known architecture (family.h) with public weights: safetensors or .pth, anyone's key
-//   names script:FILE.pt  a TorchScript classifier; its FILE alone is recognized, too
+//   names
+//   onnx:FILE.onnx  an exported classifier
+//   script:FILE.pt  a TorchScript classifier; its FILE alone is recognized, too
 #pragma once
 
 #include "aha/base/error.h"

@@ -1,15 +1,11 @@
 // Any TorchScript classifier as a target.
 //
 // The file's code is executed: not Python, but code all the same, so only trusted files belong here (a log
-// line says so). The network is a black box with gradients to its input and without taps. At load it is asked
-// a few questions with a synthetic image:
-//   two forwards must agree (a module traced in training mode has its dropout baked in and is refused);
-//   a batch of two must give the rows of two single images, otherwise images are run one by one;
-//   rows that sum to one are probabilities: their logarithm is returned, whose softmax gives them back.
-// The output may be a tensor, a tuple (its first element) or a dict (its "logits"). The preprocessing comes
-// from preprocess.json inside the archive, from FILE.preprocess.json, or from preprocess.json,
-// preprocessor_config.json (Hugging Face) or config.json (timm) in the same folder; overrides of the user
-// win.
+// line says so). The network is a black box with gradients to its input and without taps; what it leaves open
+// is found by asking it (exported_classifier.h). The output may be a tensor, a tuple (its first element) or a
+// dict (its "logits"). The preprocessing comes from preprocess.json inside the archive, from
+// FILE.preprocess.json, or from preprocess.json, preprocessor_config.json (Hugging Face) or config.json
+// (timm) in the same folder; overrides of the user win.
 #pragma once
 
 #include "aha/networks/classifier.h"
