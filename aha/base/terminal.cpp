@@ -124,7 +124,10 @@ std::vector<size_t> TextTable::widths() const {
 }
 
 bool TextTable::fits(size_t width) const {
-  return width == 0 || total(widths()) <= width;
+  std::vector<size_t> needed, all = widths();
+  for (size_t c = 0; c < columns_.size(); ++c)
+    if (columns_[c].needed) needed.push_back(all[c]);
+  return width == 0 || total(needed) <= width;
 }
 
 std::string TextTable::text(size_t width, bool color, size_t indent) const {

@@ -44,7 +44,7 @@ class TextTable {
   void row(std::vector<std::string> cells, Style style = Style::kPlain);
   void heading(std::string text);  // a line of its own between rows
 
-  // Whether nothing has to be shortened or left out.
+  // Whether the columns that are needed can be shown without anything being shortened.
   bool fits(size_t width) const;
   // Each line begins with `indent` blanks; width 0 = any.
   std::string text(size_t width, bool color, size_t indent = 0) const;

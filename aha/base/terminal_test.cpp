@@ -37,8 +37,7 @@ TEST(Terminal, ParagraphsKeepTheirWidthAndIndent) {
   const std::string text = wrapped("one two three four five", 12, 4);
   EXPECT_EQ(text, "one two\n    three\n    four\n    five");
   EXPECT_EQ(wrapped("one two three", 0, 4), "one two three");
-  EXPECT_EQ(wrapped("see rise:masks=20:cells=3 there", 14, 2),
-            "see rise:\n  masks=20:\n  cells=3\n  there")
+  EXPECT_EQ(wrapped("see rise:masks=20:cells=3 there", 14, 2), "see rise:\n  masks=20:\n  cells=3\n  there")
       << "a word that is too long is broken at a colon";
 }
 
@@ -51,7 +50,8 @@ TEST(Terminal, TablesAreAligned) {
 
 TEST(Terminal, TablesFitTheirWidth) {
   const TextTable table = two_methods();
-  EXPECT_FALSE(table.fits(40));
+  EXPECT_TRUE(table.fits(40)) << "without the time";
+  EXPECT_FALSE(table.fits(30));
   for (const size_t width : {24u, 30u, 40u, 60u})
     for (const auto& line : lines_of(table.text(width, false, 2))) EXPECT_LE(columns_of(line), width) << line;
   EXPECT_THAT(table.text(60, false), HasSubstr("time"));

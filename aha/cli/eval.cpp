@@ -60,9 +60,12 @@ void run(const EvalFlags& flags, Call& call) {
     call.print(results_json(evaluation));
     return;
   }
-  fmt::print("{}\n", table_text(evaluation, static_cast<size_t>(terminal_width(1)), wants_color(1)));
-  fmt::print("{} target evaluations for the metrics in {:.1f} s; written: {}\n",
-             evaluation.target_evaluations, evaluation.seconds, fmt::join(files, ", "));
+  const auto width = static_cast<size_t>(terminal_width(1));
+  fmt::print("{}\n", table_text(evaluation, width, wants_color(1)));
+  fmt::print("{}\n",
+             wrapped(fmt::format("{} target evaluations for the metrics in {:.1f} s; written: {}",
+                                 evaluation.target_evaluations, evaluation.seconds, fmt::join(files, ", ")),
+                     width, 0));
 }
 
 }  // namespace

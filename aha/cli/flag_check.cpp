@@ -25,8 +25,8 @@ const Field* field_of(const Fields& fields, const std::string& name) {
   std::string others;
   for (const auto& [other, fields] : known)
     if (field_of(*fields, name)) others += (others.empty() ? "aha " : ", aha ") + other;
-  throw input_error("aha {}: unknown flag --{}; {}{}aha {} --help-all lists its flags", command,
-                    printable(name), near.empty() ? "" : fmt::format("did you mean {}? ", near),
+  throw input_error("unknown flag --{}; {}{}aha {} --help-all lists its flags", printable(name),
+                    near.empty() ? "" : fmt::format("did you mean {}? ", near),
                     near.empty() && !others.empty() ? fmt::format("it is one of {}; ", others) : "", command);
 }
 
@@ -53,8 +53,8 @@ void check_flags(const std::vector<std::string>& words, const std::string& comma
                                                          : "";
     if (const auto [first, fresh] = values.emplace(name, value); !fresh)
       throw input_error(
-          "aha {}: --{} is given twice, '{}' and '{}'; expected once{}", command, name,
-          printable(first->second), printable(value),
+          "--{} is given twice, '{}' and '{}'; expected once{}", name, printable(first->second),
+          printable(value),
           field && type_of(*field).ends_with(",...")
               ? fmt::format(", a list is --{} {},{}", name, printable(first->second), printable(value))
               : "");
