@@ -18,7 +18,8 @@ Fields fields(TargetOptions& o) {
 std::pair<std::string, LoadOptions> named_target(const TargetOptions& options) {
   if (options.target.empty())
     throw input_error(
-        "--target: expected a bundled model, a model directory, ARCH:FILE, onnx:FILE.onnx or script:FILE.pt, found nothing");
+        "--target: expected a bundled model, a model directory, ARCH:FILE, onnx:FILE.onnx or script:FILE.pt, "
+        "found nothing");
   LoadOptions load;
   if (options.input_size > 0) load.input_size = options.input_size;
   load.mean = rgb_from_flag(options.mean, "--mean");

@@ -136,9 +136,8 @@ std::optional<LoadedExplainer> explainer_for(const std::string& spec, Classifier
     if (same == SameWeights::kNo) continue;
     spdlog::info("explainer: {}", model.name);
     if (same == SameWeights::kRounded)
-      spdlog::warn(
-          "{} holds the weights of {} rounded to 16 bits; its explainer was trained with all 32",
-          target.info().name, model.card.target->name);
+      spdlog::warn("{} holds the weights of {} rounded to 16 bits; its explainer was trained with all 32",
+                   target.info().name, model.card.target->name);
     return load_explainer(model.name, &target, context, encoder);
   }
   return std::nullopt;
