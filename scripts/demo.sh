@@ -66,6 +66,6 @@ mv demo/report.part demo/report.html
 
 say "done"
 echo "Look at:      demo/report.html (images)$(for target in $targets; do printf ', demo/%s/report.html' $target; done) (table and curves)"
-echo "In a browser: $aha serve"
 echo "Your own:     $aha explain --target vit_b_16:WEIGHTS.pth --method chefer --out maps photo.jpg"
 echo "An explainer: $aha train --target vit_b_16:WEIGHTS.pth --data folder:PHOTOS --out my-explainer"
+echo "look:         $aha serve"

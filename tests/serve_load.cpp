@@ -60,7 +60,6 @@ struct Tally {
   std::atomic<int64_t> good = 0, busy = 0, wrong = 0;
 };
 
-// One question; false = it failed.
 void ask(httplib::Client& client, uint64_t number, Tally& tally) {
   const std::string image = image_of(number);
   const auto start = Clock::now();

@@ -217,6 +217,11 @@ HttpServer::HttpServer(const ServerLimits& limits) : limits_(limits) {
   new_task_queue = [this] { return new ConnectionThreads(limits_.connections); };
   set_payload_max_length(static_cast<size_t>(limits_.upload_mb) << 20);
   set_tcp_nodelay(true);
+  // httplib's own choice, SO_REUSEPORT, would share the port with another server unnoticed.
+  set_socket_options([](socket_t socket) {
+    const int yes = 1;
+    ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  });
   set_keep_alive_max_count(kRequestsOfAConnection);
   set_keep_alive_timeout(static_cast<time_t>(limits_.idle_seconds));
 }
