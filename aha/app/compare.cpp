@@ -8,6 +8,7 @@
 #include "aha/app/file_stems.h"
 #include "aha/base/error.h"
 #include "aha/base/files.h"
+#include "aha/base/log.h"
 #include "aha/base/timer.h"
 #include "aha/image/png.h"
 #include "aha/image/read.h"
@@ -31,6 +32,12 @@ struct Drawn {
 
 double ins_del(const ComparedMethod& m) {
   return m.scored.score->insertion - m.scored.score->deletion;
+}
+
+void write_sheet(const std::string& file, const Image& sheet) {
+  const bool replaces = std::filesystem::exists(file);
+  write_png(file, sheet);
+  if (replaces) spdlog::info("{}: overwritten", file);
 }
 
 SheetBlock block_of(const Drawn& drawn, const ClassifierInfo& target) {
@@ -152,14 +159,14 @@ void compare(const MethodContext& by, const std::vector<std::string>& images, co
     Drawn one = compared(by, images[i], specs, options.wanted, methods, scorer, context);
     if (writes) one.compared.file = path_of(options.together ? "compare.png" : stems[i] + ".compare.png");
     if (writes && !options.together)
-      write_png(one.compared.file, sheet_of({block_of(one, info)}, kSheetRemark, options.heat));
+      write_sheet(one.compared.file, sheet_of({block_of(one, info)}, kSheetRemark, options.heat));
     each(one.compared);
     if (writes && options.together) all.push_back(std::move(one));
   }
   if (all.empty()) return;
   std::vector<SheetBlock> blocks;
   for (const auto& one : all) blocks.push_back(block_of(one, info));
-  write_png(all[0].compared.file, sheet_of(blocks, kSheetRemark, options.heat));
+  write_sheet(all[0].compared.file, sheet_of(blocks, kSheetRemark, options.heat));
 }
 
 nlohmann::ordered_json json_from(const Compared& c) {

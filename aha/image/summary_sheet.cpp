@@ -18,7 +18,7 @@ constexpr Color kDeletion = {213, 94, 0}, kInsertion = {0, 114, 178}, kRandom = 
 constexpr int kEdge = 56, kBetween = 56;            // around everything, between panels
 constexpr int kPanel = 520, kMostPhotoWidth = 780;  // panels have one height; a wide photo is less high
 constexpr int kDiagramWidth = 600, kAxisRoom = 96;  // kAxisRoom: left of the diagram, for its numbers
-constexpr int kLeastColumn = 340;                   // of a panel, for the words below it
+constexpr int kLeastColumn = 370;                   // of a panel, for the words below it
 constexpr int kBar = 220, kBarThickness = 16;
 
 const TextStyle kHeading{44, kSummaryInk, true}, kHeadingValue{44, kSummaryInk}, kSubtitle{24, kSummaryGray},

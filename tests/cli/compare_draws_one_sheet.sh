@@ -5,6 +5,9 @@ says "rollout"
 [ -s sheets/a.compare.png ] || fail "expected sheets/a.compare.png"
 expect 0 compare --target "$FIXTURES/tiny" --methods gradient --json --out sheets "$FIXTURES/good/a.png"
 says '"insertion"'
+grep -qF "sheets/a.compare.png: overwritten" err || fail "expected the overwritten sheet to be named"
+expect 0 compare --target "$FIXTURES/tiny" --methods gradient --contours --out lines "$FIXTURES/good/a.png"
+grep -q overwritten err && fail "expected nothing to be overwritten in a new folder"
 refuses "elk" compare --target "$FIXTURES/tiny" --methods gradient --class cow --out sheets "$FIXTURES/good/a.png"
 
 # Images that share a name have a sheet each.

@@ -26,3 +26,9 @@ cmp -s lines/a.compare.overlay.png original/a.compare.overlay.png && fail "expec
 expect 0 explain --target "$FIXTURES/tiny" --method center --no-score --no-sheet --out plain $photo
 [ ! -e plain/a.compare.sheet.png ] || fail "expected no sheet after --no-sheet"
 refuses "original" explain --target "$FIXTURES/tiny" --method center --size huge --out plain $photo
+
+# A photo that its EXIF tag turns by a quarter (an eXIf chunk behind the header): the images stand upright.
+{ head -c 33 "$FIXTURES/good/a.png"; printf '\000\000\000\032\145\130\111\146\111\111\052\000\010\000\000\000\001\000\022\001\003\000\001\000\000\000\006\000\000\000\000\000\000\000\267\110\021\051'; tail -c +34 "$FIXTURES/good/a.png"; } > turned.png
+[ "$(size_of turned.png)" = "48 40" ] || fail "expected a photo of 48 x 40 pixels as stored, found $(size_of turned.png)"
+expect 0 explain --target "$FIXTURES/tiny" --method center --no-score --size original --out turned turned.png
+[ "$(size_of turned/turned.overlay.png)" = "40 48" ] || fail "expected 40 x 48, found $(size_of turned/turned.overlay.png)"
