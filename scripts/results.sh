@@ -1,19 +1,39 @@
 #!/bin/sh
-# The tables of docs/results.md: every bundled CIFAR-10 target on test images 0..999, rule `paper`, three references, predicted class. results.sh AHA [OUT [IMAGES]]
-# Needs `aha data get cifar10`. A second call continues. Hours on two cores: the searching methods take a second an image.
+# The evaluations behind docs/results.md and docs/results_wide.md: the bundled CIFAR-10 targets, rule `paper`, three references. results.sh AHA [OUT [TIMES]]
+# Methods by what a map costs, on nested sets of test images: cheap ones on many, searches on few. TIMES more images of each (4 = 1,000 of the cheap ones); a second call
+# continues. Leaves OUT/tables/NAME/results.csv, from which scripts/results_page.py writes the pages. Needs `aha data get cifar10`. About an hour on one core at bf16.
 set -eu
-aha=$1 out=${2:-results} images=${3:-1000}
-own=aha,aha:T=1,aha:T=3,aha:T=5
-common=random,random:cell=4,blurred-random,center,sobel,gradient,gradient:blur=2,smoothgrad,smoothgrad:blur=2,ig,ig:blur=2,gradcam,gradcam:blur=2,occlusion,rise:masks=400,mda
-attention=raw-attention,rollout,rollout:blur=2,chefer,chefer:blur=2,chefer:relu=heads,transformer-attribution,legrad,legrad:blur=2,ig:space=attention,trans-att,bi-att,bi-att:variant=tokens,tis,vit-cx
-features=gradcam++,hirescam,layercam,scorecam,ablationcam,ablationcam:ablation=zero
-for target in vit4 vit8 convnext; do
-  methods=$own,$common
-  case $target in convnext) methods=$methods,$features ;; *) methods=$methods,$attention ;; esac
-  echo "aha eval --target cifar10-$target --data cifar10:test --limit $images --methods $methods --out $out/$target"
-  "$aha" eval --target cifar10-$target --data cifar10:test --limit "$images" --methods "$methods" --images 40 --out "$out/$target"
-  # How far the possible is away: two ceilings, seconds a map, on every tenth image.
-  "$aha" eval --target cifar10-$target --data cifar10:test --limit $((images / 10)) --every 10 --methods aha,aha:T=3,optimized,greedy --out "$out/$target-ceilings"
+aha=$1 out=${2:-results} times=${3:-1}
+one=aha,center,random,sobel,gradient,gradcam
+attention=raw-attention,rollout,chefer,chefer:relu=heads,legrad,transformer-attribution,ig:space=attention,trans-att,bi-att,bi-att:variant=tokens
+features=gradcam++,hirescam,layercam,ablationcam,ablationcam:ablation=zero
+sampled=aha:T=1,aha:T=3,smoothgrad,smoothgrad:blur=2,ig,ig:blur=2,gradient:blur=2,gradcam:blur=2,random:cell=4,blurred-random,rise:masks=400
+slow=aha:T=5,mda,occlusion
+ceilings=optimized,greedy
+plain=deletion,insertion,ins-del,positive,negative,neg-pos
+wide=$plain,adp,pic,saco,idsds,sparseness,road-morf,road-lerf,mas-deletion,mas-insertion
+
+# stage NAME TARGET METHODS EVERY LIMIT METRICS [FLAGS]
+stage() {
+  name=$1 target=$2 methods=$3 every=$4 limit=$5 metrics=$6
+  shift 6
+  "$aha" eval --target "cifar10-$target" --data cifar10:test --every "$every" --limit $((limit * times)) --methods "$methods" --metrics "$metrics" \
+    --precision bf16 --timing-runs 0 --keep-maps --images 0 --quiet --out "$out/$target" "$@" >/dev/null
+  mkdir -p "$out/tables/$name"
+  for file in results.csv table.md report.html; do cp "$out/$target/$file" "$out/tables/$name/"; done
+  echo "$name"
+}
+
+for target in vit8 vit4 convnext; do
+  case $target in
+    convnext) cheap=$one,$features more=$sampled,scorecam ;;
+    *) cheap=$one,$attention more=$sampled,chefer:blur=2,vit-cx,tis ;;
+  esac
+  case $target in vit8) a=500 every=2 b=100 w=50 c=25 ;; vit4) a=250 every=2 b=50 w=25 c=13 ;; *) a=100 every=5 b=50 w=25 c=13 ;; esac
+  stage $target-A $target "$cheap" $every $a "$plain"
+  stage $target-B $target "$cheap,$more" 10 $b "$plain"
+  stage $target-W $target "$cheap,$more" 20 $w "$wide"
+  stage $target-C $target "$cheap,$more,$slow" 40 $c "$plain"
+  stage $target-both $target "$cheap" 10 $b "$plain" --class both
+  stage $target-D $target "$cheap,$more,$slow,$ceilings" 80 $((c / 2 + 1)) "$plain"
 done
-echo "aha eval --target cifar10-vit4 --explainer aha-cifar10-vit4-independent --data cifar10:test --limit $images --methods aha,aha:T=3 --out $out/vit4-independent"
-"$aha" eval --target cifar10-vit4 --explainer aha-cifar10-vit4-independent --data cifar10:test --limit "$images" --methods aha,aha:T=3 --out "$out/vit4-independent"

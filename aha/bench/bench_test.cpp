@@ -55,7 +55,7 @@ TEST(Problems, TheTreesOwnListsAreWellFormed) {
   const std::pair<const char*, int> sections[] = {
       {"gemm", 3},     {"attention", 4}, {"weight_gradient", 3}, {"depthwise", 3}, {"convolution", 3},
       {"networks", 1}, {"sinkhorn", 3},  {"train", 3},           {"refine", 3},    {"eval", 2},
-      {"fit", 1},      {"methods", 1}};
+      {"eval-run", 1}, {"fit", 1},       {"methods", 1}};
   for (const auto& [section, count] : sections) {
     const auto usual = problems_of(section, count, false), all = problems_of(section, count, true);
     EXPECT_FALSE(usual.empty()) << section;

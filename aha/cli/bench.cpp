@@ -1,6 +1,12 @@
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
 #include "aha/base/error.h"
 #include "aha/base/log.h"
 #include "aha/bench/as_shipped.h"
+#include "aha/bench/eval_run_section.h"
 #include "aha/bench/fit_section.h"
 #include "aha/bench/kernels_section.h"
 #include "aha/bench/machine.h"
@@ -9,6 +15,7 @@
 #include "aha/bench/objective_section.h"
 #include "aha/bench/sinkhorn_section.h"
 #include "aha/cli/command.h"
+#include "aha/evaluate/report.h"
 
 namespace aha {
 namespace {
@@ -19,8 +26,8 @@ struct BenchFlags {
   bool peer = false, eager = false, long_list = false;
 };
 
-const std::vector<std::string> kSections = {"kernels", "networks", "sinkhorn", "train",
-                                            "refine",  "eval",     "fit",      "methods"};
+const std::vector<std::string> kSections = {"kernels", "networks", "sinkhorn", "train",  "refine",
+                                            "eval",    "eval-run", "fit",      "methods"};
 
 Fields fields(BenchFlags& f) {
   return Fields()
@@ -46,6 +53,20 @@ std::optional<NetworkFigures> figures_as_shipped(const std::string& network, con
     return std::nullopt;
   }
   return network_figures_from_json(document->at("networks").at(0));
+}
+
+// A whole evaluation of cheap methods in a folder that is gone afterwards; returns the perturbed images.
+int64_t evaluated_images(Classifier& target, int64_t images, const Context& context) {
+  std::string folder = (std::filesystem::temp_directory_path() / "aha-bench-XXXXXX").string();
+  if (!::mkdtemp(folder.data())) throw work_error("{}: {}", folder, std::strerror(errno));
+  const std::shared_ptr<void> gone(nullptr, [&](void*) { std::filesystem::remove_all(folder); });
+  EvaluateOptions options;
+  options.methods = {"random", "center", "gradient", "gradcam"};
+  options.timing_runs = 0;
+  const auto data = slice(open_dataset("cifar10:sample"), {.limit = images});
+  const Evaluation evaluation = evaluate({target}, *data, options, folder, context);
+  write_results(evaluation, folder);
+  return evaluation.target_evaluations;
 }
 
 // Measures a section and prints it at once, or puts it into the document. The machine comes with the first
@@ -102,7 +123,14 @@ void run(const BenchFlags& flags, Call& call) {
   const ObjectiveBenchOptions objective{.long_list = flags.long_list, .peer = flags.peer};
   report.section("train", "Training step", [&] { return bench_train(objective, context); });
   report.section("refine", "Refinement", [&] { return bench_refine(objective, context); });
-  report.section("eval", "Judging a map", [&] { return bench_eval(objective, context); });
+  report.section("eval", "Evaluating a map", [&] { return bench_eval(objective, context); });
+  report.section("eval-run", "A whole evaluation beside the target's bare forward passes", [&] {
+    return bench_eval_run({.long_list = flags.long_list,
+                           .peer = flags.peer,
+                           .run = [&](Classifier& target,
+                                      int64_t images) { return evaluated_images(target, images, context); }},
+                          context);
+  });
   report.section("fit", "Training a classifier: a step with all gradients",
                  [&] { return bench_fit({.long_list = flags.long_list, .peer = flags.peer}, context); });
   report.section("methods", "Maps of methods",

@@ -12,6 +12,7 @@ printf '49 1 1\n49 1 0\n' >problems/sinkhorn.txt
 printf '2 2 4 small vit_mini_8:depth=2\n' >problems/train.txt
 printf '1 2 4 small vit_mini_8:depth=2\n' >problems/refine.txt
 printf '2 10 small vit_mini_8:depth=2\n' >problems/eval.txt
+printf '3 small vit_mini_8:depth=2\n' >problems/eval-run.txt
 printf '2 small vit_mini_8:depth=2\n2 conv convnext_mini:depths=1,1,1\n' >problems/fit.txt
 printf '2 small vit_mini_8:depth=2 gradcam ig:steps=2\nlong 1 never vit_l_16 rise\n' >problems/methods.txt
 AHA_PROBLEMS=$PWD/problems
@@ -20,7 +21,7 @@ export AHA_PROBLEMS
 expect 0 bench --only sinkhorn
 says "low-rank"
 says "autograd"
-expect 0 bench --only networks,sinkhorn,fit,methods --peer --json
+expect 0 bench --only networks,sinkhorn,eval-run,fit,methods --peer --json
 [ ! -s err ] || fail "expected nothing on stderr"
 cp out peer.json
 expect 0 bench --json --threads 1 --batch-size 1
@@ -31,8 +32,8 @@ def positive(row, *keys):
     for key in keys:
         assert row[key] > 0, (key, row)
 whole, peer = json.load(open("out")), json.load(open("peer.json"))
-assert set(whole) == {"machine", "kernels", "networks", "sinkhorn", "train", "refine", "eval", "fit", "methods"}, whole.keys()
-assert set(peer) == {"machine", "networks", "sinkhorn", "fit", "methods"}, peer.keys()
+assert set(whole) == {"machine", "kernels", "networks", "sinkhorn", "train", "refine", "eval", "eval-run", "fit", "methods"}, whole.keys()
+assert set(peer) == {"machine", "networks", "sinkhorn", "eval-run", "fit", "methods"}, peer.keys()
 positive(whole["machine"], "cores", "memory_mb")
 assert whole["machine"]["threads"] == 1 and whole["machine"]["cpu"] and whole["machine"]["isa_why"]
 assert {"gemm", "attention", "attention back", "weight gradient", "depthwise", "depthwise back", "convolution",
@@ -56,6 +57,12 @@ for row in peer["sinkhorn"]:
 positive(whole["train"][0], "step_ms", "features_ms", "decoder_forward_ms", "soft_sort_ms", "target_ms", "backward_and_update_ms")
 positive(whole["refine"][0], "refine", "ms")
 positive(whole["eval"][0], "steps", "ms")
+run = peer["eval-run"][0]
+positive(run, "per_second", "forward_per_second", "share_of_forward")
+positive(run["peer"], "per_second")
+# 3 images x 4 methods x 3 references x 18 removals, and each image whole and replaced
+assert run["images"] == 3 and run["perturbed_images"] == 3 * 4 * 3 * 18 + 3 * 4, run
+assert "peer" not in whole["eval-run"][0]
 assert [(row["name"], row["precision"]) for row in peer["fit"]] == [(n, p) for n in ("small", "conv") for p in ("f32", "bf16")]
 for row in peer["fit"]:
     positive(row, "batch", "ms")
