@@ -5,6 +5,7 @@
 #include "aha/evaluate/table.h"
 #include "aha/methods/fitting.h"
 #include "aha/networks/catalog.h"
+#include "aha/train/run_folder.h"
 
 namespace aha {
 namespace {
@@ -18,6 +19,7 @@ struct EvalFlags {
   std::string explainer, encoder, data, out;
   SliceOptions slice;
   int workers = 1;
+  bool overwrite = false;
 };
 
 Fields fields(EvalFlags& f) {
@@ -30,7 +32,8 @@ Fields fields(EvalFlags& f) {
       .nest("", fields(f.slice))
       .add("workers", f.workers, "processes on this machine, each with a share of the images")
       .range(1, 256)
-      .add("out", f.out, "folder of the results; the same call continues there");
+      .add("out", f.out, "folder of the results; the same call continues there")
+      .add("overwrite", f.overwrite, "write into a folder that holds files, but no evaluation");
 }
 
 void run(const EvalFlags& flags, Call& call) {
@@ -39,6 +42,9 @@ void run(const EvalFlags& flags, Call& call) {
         "--data: expected a data set (list:FILE.csv, folder:DIR, imagenet:DIR, cifar10:sample), found "
         "nothing");
   if (flags.out.empty()) throw input_error("--out: expected a folder for the results, found nothing");
+  std::unique_ptr<FolderLock> lock;  // a worker's starter holds it
+  if (answers_for_folder())
+    lock = enter_folder(flags.out, {"rows.jsonl", "results.json"}, "an evaluation", flags.overwrite);
   const auto group = start_or_join_workers(flags.workers, kPatience, call.context);
   if (!group) return;  // the workers have done it
   const auto target = load_target(flags.target, call.context);
