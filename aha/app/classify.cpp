@@ -9,13 +9,13 @@
 namespace aha {
 namespace {
 
-// consume(first index of the batch, probabilities (B, C)) of `count` images.
-void run_batches(Classifier& target, int64_t count, const std::function<Image(int64_t)>& image,
-                 const Context& context, const std::function<void(int64_t, const Tensor&)>& consume) {
+// consume(the batch, probabilities (B, C)) of `count` images; those are undefined where B = 0.
+void run_batches(Classifier& target, const InputBatches& inputs, const Context& context,
+                 const std::function<void(const InputBatch&, const Tensor&)>& consume) {
   const torch::NoGradGuard no_grad;
-  const InputBatches inputs{"classify", count, context.batch_size > 0 ? context.batch_size : 16, image};
-  for_input_batches(inputs, target.info().input, context, [&](int64_t first, const Tensor& pixels) {
-    consume(first, torch::softmax(target.logits(pixels), 1).to(torch::kCPU));
+  for_input_batches(inputs, target.info().input, context, [&](const InputBatch& batch) {
+    consume(batch, batch.indices.empty() ? Tensor()
+                                         : torch::softmax(target.logits(batch.pixels), 1).to(torch::kCPU));
   });
 }
 
@@ -47,6 +47,10 @@ std::vector<int> classes_of_labels(const Dataset& data, const ClassifierInfo& ta
       list_some(target.class_names, 3));
 }
 
+int64_t batch_of(const Context& context) {
+  return context.batch_size > 0 ? context.batch_size : 16;
+}
+
 }  // namespace
 
 std::vector<ChosenClass> top_classes(const Tensor& probs, int topk, const ClassifierInfo& target,
@@ -62,21 +66,27 @@ std::vector<ChosenClass> top_classes(const Tensor& probs, int topk, const Classi
   return classes;
 }
 
-void classify(Classifier& target, const std::vector<std::string>& images, int topk,
+void classify(Classifier& target, const std::vector<std::string>& images, int topk, bool strict,
               const std::function<void(const Classified&)>& each, const Context& context) {
   const auto& info = target.info();
-  const auto count = static_cast<int64_t>(images.size());
-  run_batches(
-      target, count, [&](int64_t i) { return read_image(images[i]); }, context,
-      [&](int64_t first, const Tensor& probs) {
-        for (int64_t b = 0; b < probs.size(0); ++b)
-          each({images[first + b], top_classes(probs[b], topk, info, images[first + b])});
-      });
+  const InputBatches inputs{"classify", std::ssize(images), batch_of(context),
+                            [&](int64_t i) { return read_image(images[i]); }, strict || images.size() == 1};
+  run_batches(target, inputs, context, [&](const InputBatch& batch, const Tensor& probs) {
+    std::map<int64_t, Classified> done;
+    for (const auto& [i, reason] : batch.failures) {
+      tell_failure(images[i], reason);
+      done[i] = {images[i], {}, reason};
+    }
+    for (size_t b = 0; b < batch.indices.size(); ++b) {
+      const std::string& image = images[batch.indices[b]];
+      done[batch.indices[b]] = {image, top_classes(probs[static_cast<int64_t>(b)], topk, info, image)};
+    }
+    for (const auto& [i, result] : done) each(result);
+  });
 }
 
-Accuracy accuracy(Classifier& target, const Dataset& data, const Context& context) {
+Accuracy accuracy(Classifier& target, const Dataset& data, bool strict, const Context& context) {
   Accuracy result;
-  result.images = data.size();
   const std::vector<int> classes = classes_of_labels(data, target.info());
   const auto label_of = [&](int64_t i) {
     const int label = data.label(i);
@@ -89,17 +99,25 @@ Accuracy accuracy(Classifier& target, const Dataset& data, const Context& contex
                         target.info().name, target.info().classes - 1);
   const Timer timer;
   int64_t top1 = 0, top5 = 0;
-  run_batches(
-      target, data.size(), [&](int64_t i) { return data.image(i); }, context,
-      [&](int64_t first, const Tensor& probs) {
-        const Tensor best = std::get<1>(probs.topk(std::min<int64_t>(5, probs.size(1)), 1));  // (B, 5)
-        for (int64_t b = 0; b < probs.size(0); ++b)
-          for (int64_t k = 0; k < best.size(1); ++k)
-            if (best[b][k].item<int64_t>() == label_of(first + b)) {
-              top5 += 1;
-              top1 += k == 0;
-            }
-      });
+  const InputBatches inputs{"classify", data.size(), batch_of(context),
+                            [&](int64_t i) { return data.image(i); }, strict};
+  run_batches(target, inputs, context, [&](const InputBatch& batch, const Tensor& probs) {
+    for (const auto& [i, reason] : batch.failures) {
+      tell_failure(data.id(i), reason);
+      result.failures.emplace_back(data.id(i), reason);
+    }
+    for (size_t b = 0; b < batch.indices.size(); ++b) {
+      const Tensor best =
+          std::get<1>(probs[static_cast<int64_t>(b)].topk(std::min<int64_t>(5, probs.size(1))));  // (5)
+      for (int64_t k = 0; k < best.size(0); ++k)
+        if (best[k].item<int64_t>() == label_of(batch.indices[b])) {
+          top5 += 1;
+          top1 += k == 0;
+        }
+    }
+    result.images += std::ssize(batch.indices);
+  });
+  if (result.images == 0) throw input_error("{}", result.failures.at(0).second);
   const auto n = static_cast<double>(result.images);
   result.top1 = static_cast<double>(top1) / n;
   result.top5 = static_cast<double>(top5) / n;

@@ -6,11 +6,13 @@
 #include "aha/app/explain.h"
 #include "aha/app/explanation_sheet.h"
 #include "aha/app/file_stems.h"
+#include "aha/app/input_batches.h"
 #include "aha/base/error.h"
 #include "aha/base/files.h"
 #include "aha/base/log.h"
 #include "aha/base/timer.h"
 #include "aha/image/png.h"
+#include "aha/image/png_origin.h"
 #include "aha/image/read.h"
 #include "aha/image/sheet.h"
 #include "aha/methods/catalog.h"
@@ -102,6 +104,8 @@ Fields fields(CompareOptions& o) {
       .add("out", o.out, "folder of STEM.compare.png")
       .add("together", o.together, "one sheet OUT/compare.png with a block for each image")
       .add("contours", o.heat.contours, "lines around the top 10, 25 and 50 % of the pixels")
+      .add("strict", o.strict, "stop at the first image that fails instead of leaving it out")
+      .add("overwrite", o.overwrite, "replace images in --out that aha did not make")
       .nest("heat-", fields(o.heat));
 }
 
@@ -148,16 +152,32 @@ void compare(const MethodContext& by, const std::vector<std::string>& images, co
   const auto& info = by.target.info();
   if (options.wanted != "predicted") class_from_text(options.wanted, info);  // refused before any work
   const bool writes = !options.out.empty();
-  if (writes) make_directories(options.out);
-  const auto path_of = [&](const std::string& name) {
-    return (std::filesystem::path(options.out) / name).string();
-  };
   const auto stems = file_stems(images);
+  const auto path_of = [&](size_t i) {
+    return (std::filesystem::path(options.out) /
+            (options.together ? "compare.png" : stems[i] + ".compare.png"))
+        .string();
+  };
+  for (size_t i = 0; i < images.size() && writes && !options.overwrite; ++i)
+    if (std::filesystem::exists(path_of(i)) && !is_png_of_aha(path_of(i)))
+      throw input_error("{}: exists and was not made by aha; --overwrite replaces it",
+                        printable(path_of(i), 300));
+  if (writes) make_directories(options.out);
   Scorer scorer(by.target, context);
   std::vector<Drawn> all;  // of one sheet
   for (size_t i = 0; i < images.size(); ++i) {
-    Drawn one = compared(by, images[i], specs, options.wanted, methods, scorer, context);
-    if (writes) one.compared.file = path_of(options.together ? "compare.png" : stems[i] + ".compare.png");
+    Drawn one;
+    try {
+      one = compared(by, images[i], specs, options.wanted, methods, scorer, context);
+    } catch (const Error& error) {
+      if (options.strict || images.size() == 1 || error.kind() == ErrorKind::kCanceled) throw;
+      tell_failure(images[i], error.what());
+      one.compared.image = images[i];
+      one.compared.error = error.what();
+      each(one.compared);
+      continue;
+    }
+    if (writes) one.compared.file = path_of(i);
     if (writes && !options.together)
       write_sheet(one.compared.file, sheet_of({block_of(one, info)}, kSheetRemark, options.heat));
     each(one.compared);
@@ -170,6 +190,7 @@ void compare(const MethodContext& by, const std::vector<std::string>& images, co
 }
 
 nlohmann::ordered_json json_from(const Compared& c) {
+  if (!c.error.empty()) return {{"image", c.image}, {"error", c.error}};
   nlohmann::ordered_json methods = nlohmann::ordered_json::array();
   for (const auto& [method, scored] : c.methods) {
     nlohmann::ordered_json one = {{"method", method}};

@@ -18,6 +18,8 @@ struct CompareOptions {
   std::string wanted = "predicted";  // the class explained: predicted, an index or a name
   std::string out = ".";             // folder of the sheets; empty = nothing is written
   bool together = false;             // one sheet compare.png, a block for each image, not one sheet each
+  bool strict = false;               // stop at the first image that fails
+  bool overwrite = false;            // replace files that this verb did not make
   HeatOptions heat;
 };
 Fields fields(CompareOptions& options);
@@ -31,6 +33,7 @@ struct ComparedMethod {
 
 struct Compared {
   std::string image;
+  std::string error;  // why there are no maps, and nothing of what follows; empty = there are
   ChosenClass chosen;
   std::vector<ComparedMethod> methods;  // in the order asked for
   nlohmann::json references;            // what the scores were taken with (perturb/reference.h)
@@ -45,7 +48,8 @@ Compared compare_pixels(const MethodContext& by, const Tensor& pixels, const std
                         const std::vector<std::unique_ptr<Method>>& methods, const Context& context,
                         Scorer* scorer = nullptr);
 
-// Calls `each` once for each image, in order, as soon as it is done.
+// Calls `each` once for each image, in order, as soon as it is done. An image that cannot be read or
+// explained is named on stderr; a strict call, and one for a single image, ends there.
 void compare(const MethodContext& by, const std::vector<std::string>& images, const CompareOptions& options,
              const std::function<void(const Compared&)>& each, const Context& context);
 

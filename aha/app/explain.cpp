@@ -101,6 +101,50 @@ std::vector<Explanation> explain_pixels(const MethodContext& by, Method& method,
   return out;
 }
 
+namespace {
+
+// The same, each image alone where one of them fails.
+std::vector<Explanation> explained_or_failed(const MethodContext& by, Method& method, const Tensor& pixels,
+                                             const std::vector<std::string>& images,
+                                             const ExplainOptions& options, const Context& context,
+                                             Scorer* scorer) {
+  try {
+    return explain_pixels(by, method, pixels, images, options, context, scorer);
+  } catch (const Error& error) {
+    if (options.strict || error.kind() == ErrorKind::kCanceled) throw;
+    if (images.size() == 1) {
+      Explanation failed;
+      failed.image = images[0];
+      failed.error = error.what();
+      return {failed};
+    }
+  }
+  std::vector<Explanation> out;
+  for (size_t b = 0; b < images.size(); ++b)
+    out.push_back(explained_or_failed(by, method, pixels.narrow(0, static_cast<int64_t>(b), 1), {images[b]},
+                                      options, context, scorer)[0]);
+  return out;
+}
+
+// Files of these names that `aha explain` did not make stay as they are: what it makes has its JSON beside
+// it.
+void check_files_are_own(const std::string& folder, const std::vector<std::string>& stems) {
+  for (const auto& stem : stems) {
+    const std::string base = (fs::path(folder) / stem).string();
+    for (const char* ending : {".map.npy", ".heat.png", ".overlay.png", ".sheet.png", ".json"}) {
+      if (!fs::exists(base + ending)) continue;
+      const auto json = fs::is_regular_file(base + ".json")
+                            ? nlohmann::json::parse(read_file(base + ".json"), nullptr, false)
+                            : nlohmann::json();
+      if (json.is_object() && json.contains("image") && json.contains("map")) break;
+      throw input_error("{}: exists and was not made by aha explain; --overwrite replaces it",
+                        printable(base + ending, 300));
+    }
+  }
+}
+
+}  // namespace
+
 Fields fields(ExplainOptions& o) {
   return Fields()
       .add("method", o.method,
@@ -118,6 +162,8 @@ Fields fields(ExplainOptions& o) {
       .add("contours", o.heat.contours, "lines around the top 10, 25 and 50 % of the pixels")
       .add("sheet", o.sheet, "STEM.sheet.png: photo, overlay, curves and scores on one page")
       .add("score", o.score, "deletion and insertion of the map, and of a random one")
+      .add("strict", o.strict, "stop at the first image that fails instead of leaving it out")
+      .add("overwrite", o.overwrite, "replace files in --out that aha explain did not make")
       .nest("heat-", fields(o.heat));
 }
 
@@ -126,20 +172,23 @@ double milliseconds_from_text(const std::string& text) {
   const char* all = text.data() + text.size();
   const auto [end, code] = std::from_chars(text.data(), all, value);
   const std::string_view unit(end, static_cast<size_t>(all - end));
-  if (code != std::errc() || !(value > 0) || !std::isfinite(value) ||
-      (unit != "ms" && unit != "s" && !unit.empty()))
-    throw input_error("budget: expected a time like 200ms or 1.5s, found '{}'", printable(text));
+  if (code != std::errc() || !(value > 0) || !std::isfinite(value) || (unit != "ms" && unit != "s"))
+    throw input_error("--budget: expected a time with its unit like 200ms or 1.5s, found '{}'",
+                      printable(text));
   return unit == "s" ? 1000 * value : value;
 }
 
 void explain(const MethodContext& explained_by, const std::vector<std::string>& images,
-             const ExplainOptions& options, const std::function<void(const Explanation&)>& each,
+             const ExplainOptions& given, const std::function<void(const Explanation&)>& each,
              const Context& context) {
+  ExplainOptions options = given;
+  options.strict |= images.size() == 1;
   const auto& info = explained_by.target.info();
   const auto method = method_of(options, explained_by);
   if (options.wanted != "predicted") class_from_text(options.wanted, info);  // refused before any work
-  if (!options.out.empty()) make_directories(options.out);
   const auto stems = file_stems(images);
+  if (!options.out.empty() && !options.overwrite) check_files_are_own(options.out, stems);
+  if (!options.out.empty()) make_directories(options.out);
   std::optional<Scorer> scorer;
   if (options.score) scorer.emplace(explained_by.target, context);
 
@@ -147,21 +196,37 @@ void explain(const MethodContext& explained_by, const std::vector<std::string>& 
 
   const int64_t batch = method->timed() ? 1 : context.batch_size > 0 ? context.batch_size : kBatch;
   const InputBatches inputs{"explain", std::ssize(images), batch,
-                            [&](int64_t i) { return photos.keep(i, read_image(images[i])); }};
-  for_input_batches(inputs, info.input, context, [&](int64_t first, const Tensor& pixels) {
-    const auto begin = images.begin() + first;
-    auto done = explain_pixels(explained_by, *method, pixels, {begin, begin + pixels.size(0)}, options,
-                               context, scorer ? &*scorer : nullptr);
-    for (int64_t b = 0; b < pixels.size(0); ++b) {
-      const KeptPhoto photo = photos.take(first + b);
-      done[b].seen = photo.seen_originally;
-      if (!options.out.empty()) write_files(done[b], pixels[b], photo, stems[first + b], info, options);
-      each(done[b]);
+                            [&](int64_t i) { return photos.keep(i, read_image(images[i])); }, options.strict};
+  for_input_batches(inputs, info.input, context, [&](const InputBatch& read) {
+    std::map<int64_t, Explanation> done;
+    for (const auto& [i, reason] : read.failures) {
+      done[i].image = images[i];
+      done[i].error = reason;
+      photos.drop(i);
+    }
+    std::vector<std::string> names;
+    for (const int64_t i : read.indices) names.push_back(images[i]);
+    if (!names.empty()) {
+      auto made = explained_or_failed(explained_by, *method, read.pixels, names, options, context,
+                                      scorer ? &*scorer : nullptr);
+      for (size_t b = 0; b < made.size(); ++b) {
+        const int64_t i = read.indices[b];
+        const KeptPhoto photo = photos.take(i);
+        made[b].seen = photo.seen_originally;
+        if (made[b].error.empty() && !options.out.empty())
+          write_files(made[b], read.pixels[static_cast<int64_t>(b)], photo, stems[i], info, options);
+        done[i] = std::move(made[b]);
+      }
+    }
+    for (const auto& [i, one] : done) {
+      if (!one.error.empty()) tell_failure(one.image, one.error);
+      each(one);
     }
   });
 }
 
 nlohmann::ordered_json json_from(const Explanation& e) {
+  if (!e.error.empty()) return {{"image", e.image}, {"error", e.error}};
   const Tensor& map = e.scored.map;
   nlohmann::ordered_json json = {{"image", e.image}, {"class", json_from(e.chosen)}, {"method", e.method}};
   json["map"] = {{"file", e.map_file},

@@ -28,12 +28,15 @@ struct ExplainOptions {
   bool score = true;
   std::string size = "network";  // of STEM.heat.png and STEM.overlay.png: "network" or "original"
   bool sheet = true;             // STEM.sheet.png
+  bool strict = false;           // stop at the first image that fails
+  bool overwrite = false;        // replace files that this verb did not make
   HeatOptions heat;
 };
 Fields fields(ExplainOptions& options);
 
 struct Explanation {
   std::string image;
+  std::string error;  // why there is no map, and nothing of what follows; empty = there is one
   ChosenClass chosen;
   std::string method;              // as asked for
   ScoredMap scored;                // the map, the steps and passes it took, its score
@@ -56,12 +59,13 @@ std::vector<Explanation> explain_pixels(const MethodContext& explained_by, Metho
                                         Scorer* scorer = nullptr);
 
 // Calls `each` once for each image, in order, as soon as it is done. Decoding runs ahead; memory does not
-// grow with the number of images.
+// grow with the number of images. An image that cannot be read or explained is named on stderr; a strict
+// call, and one for a single image, ends there.
 void explain(const MethodContext& explained_by, const std::vector<std::string>& images,
              const ExplainOptions& options, const std::function<void(const Explanation&)>& each,
              const Context& context);
 
-// "200ms", "1.5s" or "200" (ms) -> milliseconds
+// "200ms", "1.5s" -> milliseconds
 double milliseconds_from_text(const std::string& text);
 
 // The object `aha explain --json` prints for an image.

@@ -45,6 +45,12 @@ class KeptPhotos {
     return image;
   }
 
+  // Of an image that turned out to be none.
+  void drop(int64_t index) {
+    const std::lock_guard lock(mutex_);
+    kept_.erase(index);
+  }
+
   KeptPhoto take(int64_t index) {
     const std::lock_guard lock(mutex_);
     auto node = kept_.extract(index);

@@ -42,6 +42,14 @@ int open_regular(const std::string& path, struct stat& info) {
   return fd;
 }
 
+// After a loss of power a renamed file is there only if its folder was flushed too. Some file systems cannot
+// do that; the file is complete all the same.
+void flush_folder_of(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  const Descriptor fd(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd.get() >= 0) ::fsync(fd.get());
+}
+
 }  // namespace
 
 std::string read_file(const std::string& path, uint64_t most_bytes) {
@@ -97,6 +105,7 @@ void write_file_atomically(const std::string& path, const std::function<void(con
     if (::fsync(fd.get()) != 0 && errno != EINVAL) throw failed("flush");
     if (::close(fd.release()) != 0) throw failed("close");
     if (::rename(part.c_str(), path.c_str()) != 0) throw failed("rename");
+    flush_folder_of(path);
   } catch (...) {
     ::unlink(part.c_str());
     throw;

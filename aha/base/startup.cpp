@@ -2,10 +2,16 @@
 
 #include <dlfcn.h>
 #include <malloc.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <climits>
+#include <condition_variable>
 #include <cstdlib>
+#include <mutex>
+#include <system_error>
+#include <thread>
 
 #include "aha/base/parallel.h"
 
@@ -85,6 +91,53 @@ void keep_freed_memory() {
   ::mallopt(M_MMAP_MAX, 0);
   ::mallopt(M_TRIM_THRESHOLD, INT_MAX);
   ::mallopt(M_TOP_PAD, 64 << 20);
+}
+
+bool may_map(size_t bytes) {
+  void* at =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return at != MAP_FAILED && ::munmap(at, bytes) == 0;
+}
+
+bool may_start_threads(int threads) {
+  std::mutex guard;
+  std::condition_variable changed;
+  bool over = false, all = true;
+  std::vector<std::thread> started;
+  try {
+    while (std::ssize(started) < threads)
+      started.emplace_back([&] {
+        std::unique_lock lock(guard);
+        changed.wait(lock, [&] { return over; });
+      });
+  } catch (const std::system_error&) {
+    all = false;
+  }
+  {
+    const std::lock_guard lock(guard);
+    over = true;
+  }
+  changed.notify_all();
+  for (auto& thread : started) thread.join();
+  return all;
+}
+
+bool reserve_openblas_buffers(int threads) {
+  const auto limited = [](auto what) {
+    rlimit limit{};
+    return ::getrlimit(what, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  };
+  if (!limited(RLIMIT_AS) && !limited(RLIMIT_DATA)) return true;
+  using Alloc = void* (*)(int);
+  using Free = void (*)(void*);
+  const auto alloc = reinterpret_cast<Alloc>(::dlsym(RTLD_DEFAULT, "blas_memory_alloc"));
+  const auto free = reinterpret_cast<Free>(::dlsym(RTLD_DEFAULT, "blas_memory_free"));
+  if (!alloc || !free) return true;
+  if (!may_map(static_cast<size_t>(threads) * kOpenblasBuffer)) return false;
+  std::vector<void*> buffers;
+  for (int i = 0; i < threads; ++i) buffers.push_back(alloc(0));
+  for (void* buffer : buffers) free(buffer);  // stays mapped, for whoever multiplies next
+  return true;
 }
 
 void set_openblas_threads(int threads) {

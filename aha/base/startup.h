@@ -16,6 +16,7 @@
 // touched; AHA_TUNING=off leaves all of them as the system has them, for comparisons.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,16 @@ void prepare_process(char** argv);
 
 // Freed memory stays with the process: its size is that of its largest moment.
 void keep_freed_memory();
+
+// Whether this process may map so many more bytes and start so many more threads (ulimit -v, -d, -u): asked
+// before a library is loaded or used that would loop or abort without them.
+bool may_map(size_t bytes);
+bool may_start_threads(int threads);
+
+// OpenBLAS maps a buffer for each thread that multiplies, at its first use, and tries forever where it
+// cannot. Under a limit of memory these are mapped here; false where they do not fit.
+bool reserve_openblas_buffers(int threads);
+constexpr size_t kOpenblasBuffer = size_t{128} << 20;  // bytes
 
 // How many threads OpenBLAS uses; nothing where none is loaded.
 void set_openblas_threads(int threads);

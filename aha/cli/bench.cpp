@@ -89,7 +89,7 @@ class Report {
     for (const auto& row : rows) list.push_back(json_from(row));
     if (json_) return;
     fmt::print("\n{}\n{}", title, table_from(rows));
-    std::fflush(stdout);
+    flush_output();
   }
   const nlohmann::ordered_json& document() const { return document_; }
 

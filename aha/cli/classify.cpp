@@ -12,6 +12,7 @@ struct ClassifyFlags {
   int topk = 5;
   std::string data;
   SliceOptions slice;
+  bool strict = false;
   std::vector<std::string> images;
 };
 
@@ -21,10 +22,12 @@ Fields fields(ClassifyFlags& f) {
       .range(1, 100000)
       .add("data", f.data,
            "a data set: print the accuracy on it instead (list:FILE.csv, folder:DIR, imagenet:DIR)")
-      .nest("", fields(f.slice));
+      .nest("", fields(f.slice))
+      .add("strict", f.strict, kStrictHelp);
 }
 
 nlohmann::json json_from(const Classified& one) {
+  if (!one.error.empty()) return {{"image", one.image}, {"error", one.error}};
   nlohmann::json classes = nlohmann::json::array();
   for (const auto& c : one.classes) classes.emplace_back(json_from(c));
   return {{"image", one.image}, {"classes", classes}};
@@ -32,31 +35,40 @@ nlohmann::json json_from(const Classified& one) {
 
 void run_images(const ClassifyFlags& flags, Classifier& target, Call& call) {
   nlohmann::json all = nlohmann::json::array();
+  int64_t failed = 0;
+  const auto images = image_files(flags.images);
   classify(
-      target, image_files(flags.images), flags.topk,
+      target, images, flags.topk, flags.strict,
       [&](const Classified& one) {
+        failed += !one.error.empty();
         if (call.common.json) {
           all.push_back(json_from(one));
           return;
         }
+        if (!one.error.empty()) return;
         fmt::print("{}\n", one.image);
         for (const auto& c : one.classes)
           fmt::print("  {:6.2f} %  {:>5}  {}\n", 100 * c.probability, c.index, c.name);
-        std::fflush(stdout);
+        flush_output();
       },
       call.context);
+  call.count_failures(failed, std::ssize(images));
   if (call.common.json) call.print(all);
 }
 
 void run_accuracy(const ClassifyFlags& flags, Classifier& target, Call& call) {
   const auto data = slice(open_dataset(flags.data), flags.slice);
-  const Accuracy a = accuracy(target, *data, call.context);
+  const Accuracy a = accuracy(target, *data, flags.strict, call.context);
+  call.count_failures(std::ssize(a.failures), data->size());
+  nlohmann::json failures = nlohmann::json::array();
+  for (const auto& [image, reason] : a.failures) failures.push_back({{"image", image}, {"error", reason}});
   if (call.common.json)
     call.print({{"target", target.info().name},
                 {"data", flags.data},
                 {"images", a.images},
                 {"top1", a.top1},
                 {"top5", a.top5},
+                {"failures", failures},
                 {"images_per_second", a.images_per_second}});
   else
     fmt::print("{} on {}: top-1 {:.2f} %, top-5 {:.2f} % of {} images ({:.1f} images/s)\n",

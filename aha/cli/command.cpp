@@ -2,7 +2,12 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+
+#include "aha/base/error.h"
+#include "aha/base/log.h"
 
 namespace aha {
 
@@ -18,6 +23,8 @@ Fields fields(CommonOptions& o) {
       .range(0, 9e15)
       .add("batch-size", o.batch_size, "images per batch; 0 = the command's own choice")
       .range(0, 65536)
+      .add("max-megapixels", o.max_megapixels, "images with more pixels are refused before they are decoded")
+      .range(1e-6, 1e6)
       .add("json", o.json, "one JSON document on stdout, nothing else there")
       .add("quiet", o.quiet, "no progress, no remarks")
       .add("verbose", o.verbose, "say what was chosen and why");
@@ -27,6 +34,18 @@ void Call::print(const nlohmann::json& document) const {
   const std::string text = document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fputc('\n', stdout);
+}
+
+void Call::count_failures(int64_t failed, int64_t all) {
+  if (failed == 0) return;
+  spdlog::error("{} of {} images done, {} failed", all - failed, all, failed);
+  exit_code = 1;
+}
+
+void flush_output() {
+  errno = 0;
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    throw work_error("the output cannot be written: {}", errno ? std::strerror(errno) : "stdout failed");
 }
 
 void Declaration::add(const Fields& fields) {

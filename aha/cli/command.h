@@ -27,6 +27,7 @@ struct CommonOptions {
   std::string precision = "f32";
   int64_t seed = 0;
   int batch_size = 0;
+  double max_megapixels = 100;
   bool json = false, quiet = false, verbose = false;
 };
 Fields fields(CommonOptions& options);
@@ -39,7 +40,12 @@ struct Call {
 
   // Prints the one JSON document of this call.
   void print(const nlohmann::json& document) const;
+  // Says "14 of 15 images ..." and makes the exit code 1 where some failed.
+  void count_failures(int64_t failed, int64_t all);
 };
+
+// What was printed reaches stdout now. Work error where it cannot be written (disk full, closed pipe).
+void flush_output();
 
 using Run = std::function<void(Call&)>;
 
@@ -99,6 +105,7 @@ std::function<Run(Declaration&)> with_flags(void (*run)(const Flags&, Call&), Wo
   };
 }
 
+constexpr const char* kStrictHelp = "stop at the first image that fails instead of leaving it out";
 constexpr const char* kImagesHelp = "images or folders of them; - reads one from standard input";
 
 // One command per file.

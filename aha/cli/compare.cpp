@@ -45,18 +45,24 @@ void print(const Compared& c) {
                text_from_passes(m.scored.made.passes)},
               ins_del(m) == best ? Style::kGood : Style::kPlain);
   fmt::print("{}", table.text(width, color, 2));
-  std::fflush(stdout);
+  flush_output();
 }
 
 void run(const CompareFlags& flags, Call& call) {
   const auto target = load_target(flags.target, call.context);
   auto explainer = explainer_for(flags.explainer, *target, call.context, flags.encoder);
   nlohmann::json all = nlohmann::json::array();
+  int64_t failed = 0;
+  const auto images = image_files(flags.images);
   const auto each = [&](const Compared& one) {
-    call.common.json ? all.push_back(nlohmann::json(json_from(one))) : print(one);
+    failed += !one.error.empty();
+    if (call.common.json)
+      all.push_back(nlohmann::json(json_from(one)));
+    else if (one.error.empty())
+      print(one);
   };
-  compare({*target, explainer ? &*explainer : nullptr}, image_files(flags.images), flags.compare, each,
-          call.context);
+  compare({*target, explainer ? &*explainer : nullptr}, images, flags.compare, each, call.context);
+  call.count_failures(failed, std::ssize(images));
   if (call.common.json) call.print(all);
 }
 

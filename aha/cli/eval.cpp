@@ -6,6 +6,7 @@
 #include "aha/evaluate/terminal_table.h"
 #include "aha/methods/fitting.h"
 #include "aha/networks/catalog.h"
+#include "aha/train/run_folder.h"
 
 namespace aha {
 namespace {
@@ -19,6 +20,7 @@ struct EvalFlags {
   std::string explainer, encoder, data, out;
   SliceOptions slice;
   int workers = 1;
+  bool overwrite = false;
 
   EvalFlags() { evaluate.methods.clear(); }  // those that fit the target
 };
@@ -33,7 +35,8 @@ Fields fields(EvalFlags& f) {
       .nest("", fields(f.slice))
       .add("workers", f.workers, "processes on this machine, each with a share of the images")
       .range(1, 256)
-      .add("out", f.out, "folder of the results; the same call continues there");
+      .add("out", f.out, "folder of the results; the same call continues there")
+      .add("overwrite", f.overwrite, "write into a folder that holds files, but no evaluation");
 }
 
 void run(const EvalFlags& flags, Call& call) {
@@ -42,6 +45,9 @@ void run(const EvalFlags& flags, Call& call) {
         "--data: expected a data set (list:FILE.csv, folder:DIR, imagenet:DIR, cifar10:sample), found "
         "nothing");
   if (flags.out.empty()) throw input_error("--out: expected a folder for the results, found nothing");
+  std::unique_ptr<FolderLock> lock;  // a worker's starter holds it
+  if (answers_for_folder())
+    lock = enter_folder(flags.out, {"rows.jsonl", "results.json"}, "an evaluation", flags.overwrite);
   const auto group = start_or_join_workers(flags.workers, kPatience, call.context);
   if (!group) return;  // the workers have done it
   const auto target = load_target(flags.target, call.context);

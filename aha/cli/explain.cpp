@@ -41,18 +41,24 @@ void print(const Explanation& e) {
                e.random->deletion, score->insertion, e.random->insertion);
   if (!e.map_file.empty()) fmt::print("  {}\n  {}\n  {}\n", e.map_file, e.heat_file, e.overlay_file);
   if (!e.sheet_file.empty()) fmt::print("  {}\n", e.sheet_file);
-  std::fflush(stdout);
+  flush_output();
 }
 
 void run(const ExplainFlags& flags, Call& call) {
   const auto target = load_target(flags.target, call.context);
   auto explainer = explainer_for(flags.explainer, *target, call.context, flags.encoder);
   nlohmann::json all = nlohmann::json::array();
+  int64_t failed = 0;
+  const auto images = image_files(flags.images);
   const auto each = [&](const Explanation& one) {
-    call.common.json ? all.push_back(nlohmann::json(json_from(one))) : print(one);
+    failed += !one.error.empty();
+    if (call.common.json)
+      all.push_back(nlohmann::json(json_from(one)));
+    else if (one.error.empty())
+      print(one);
   };
-  explain({*target, explainer ? &*explainer : nullptr}, image_files(flags.images), flags.explain, each,
-          call.context);
+  explain({*target, explainer ? &*explainer : nullptr}, images, flags.explain, each, call.context);
+  call.count_failures(failed, std::ssize(images));
   if (call.common.json) call.print(all);
 }
 

@@ -14,7 +14,8 @@ nlohmann::json json_from(const FitReport& r) {
                         {"steps", r.train.steps},
                         {"best_step", r.train.best_step},
                         {"seconds", r.train.seconds},
-                        {"images_per_second", r.train.images_per_second}};
+                        {"images_per_second", r.train.images_per_second},
+                        {"failures", json_from_failures(r.unreadable)}};
   if (r.test_images > 0) out["test_images"] = r.test_images, out["test_accuracy"] = r.test_accuracy;
   return out;
 }
@@ -23,6 +24,7 @@ void run(const FitOptions& options, Call& call) {
   const auto found = fit_classifier(options, call.context);
   if (!found) return;
   const FitReport& report = *found;
+  call.count_failures(std::ssize(report.unreadable), report.images);
   if (call.common.json) return call.print(json_from(report));
   fmt::print("{}: held-out accuracy {:.2f} % of {} images at step {} of {}\n", report.directory,
              100 * report.held_out_accuracy, report.held_out_images, report.train.best_step,

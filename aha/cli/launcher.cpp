@@ -1,17 +1,51 @@
 // bin/aha: sets up the environment of OpenBLAS, oneDNN and OpenMP, which read it when they are loaded, then
 // loads the product.
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstdio>
 #include <string>
+#include <thread>
 
 #include "aha/base/startup.h"
+
+namespace {
+
+// The libraries themselves, and a buffer of OpenBLAS for each core.
+constexpr size_t kLibraries = size_t{700} << 20;
+
+// Files that the program opens must not become its standard output: what is closed gets a place holder that
+// cannot be written.
+void keep_standard_files() {
+  for (int fd = ::open("/dev/null", O_RDONLY); fd >= 0; fd = ::open("/dev/null", O_RDONLY)) {
+    if (fd <= 2) continue;
+    ::close(fd);
+    return;
+  }
+}
+
+// What is missing to load the product; null = nothing.
+const char* missing_resource() {
+  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  if (!aha::may_map(kLibraries + static_cast<size_t>(cores) * aha::kOpenblasBuffer))
+    return "too little memory to start (ulimit -v)";
+  // OpenBLAS's, OpenMP's and those that read images.
+  return aha::may_start_threads(2 * cores + 2) ? nullptr : "too few processes to start (ulimit -u)";
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   aha::set_library_environment();
   aha::keep_freed_memory();
+  keep_standard_files();
+  if (const char* missing = missing_resource()) {
+    std::fprintf(stderr, "aha: %s\n", missing);
+    return 1;
+  }
   char self[PATH_MAX + 1] = {};
   if (::readlink("/proc/self/exe", self, PATH_MAX) < 0) {
     std::fputs("aha: cannot find out where this program is\n", stderr);

@@ -1,19 +1,24 @@
 // The product's door: a table of commands, and the only place where an error becomes an exit code.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <map>
 #include <optional>
 
 #include "aha/base/error.h"
 #include "aha/base/log.h"
+#include "aha/base/parallel.h"
 #include "aha/base/startup.h"
 #include "aha/base/terminal.h"
 #include "aha/base/toml.h"
 #include "aha/cli/command.h"
 #include "aha/cli/flag_check.h"
 #include "aha/cli/help.h"
+#include "aha/image/pixel_limit.h"
 #include "aha/kernels/core/cpu.h"
 #include "aha/tensor/tensor.h"
 
@@ -50,10 +55,24 @@ Device best_device() {
 }
 
 std::shared_ptr<CancelToken> g_cancel;
+std::atomic<int> g_stopped_by = 0;  // a signal
 
-void on_interrupt(int) {
+void on_stop(int signal) {
+  g_stopped_by = signal;
   if (g_cancel) g_cancel->cancel();
-  std::signal(SIGINT, SIG_DFL);  // a second Ctrl-C ends the program at once
+  std::signal(SIGINT, SIG_DFL);  // a second signal ends the program at once
+  std::signal(SIGTERM, SIG_DFL);
+}
+
+constexpr int kMostPerCore = 4;
+
+// Threads far beyond the cores only take turns, and the answer does not depend on their number.
+int sensible_threads(int asked) {
+  const int cores = cores_present();
+  if (asked <= kMostPerCore * cores) return asked;
+  spdlog::warn("--threads {}: this machine has {} core{}; taking {}", asked, cores, cores == 1 ? "" : "s",
+               cores);
+  return cores;
 }
 
 void start(Call& call) {
@@ -62,16 +81,19 @@ void start(Call& call) {
   start_log(o.quiet ? LogLevel::kQuiet : o.verbose ? LogLevel::kVerbose : LogLevel::kNormal);
   Context& c = call.context;
   c.device = o.device == "best" ? best_device() : device_from_text(o.device);
-  c.threads = o.threads;
+  c.threads = sensible_threads(o.threads);
   c.seed = static_cast<uint64_t>(o.seed);
   c.precision = o.precision == "bf16" ? Precision::kBf16 : Precision::kF32;
   c.batch_size = o.batch_size;
   c.quiet = o.quiet;
   c.verbose = o.verbose;
+  set_max_megapixels(o.max_megapixels);
   start_compute(c);
+  if (!reserve_openblas_buffers(threads() + 1))
+    throw work_error("too little memory for {} threads (ulimit -v); fewer --threads need less", threads());
   g_cancel = c.cancel;
-  std::signal(SIGINT, on_interrupt);
-  std::signal(SIGTERM, on_interrupt);
+  std::signal(SIGINT, on_stop);
+  std::signal(SIGTERM, on_stop);
   for (const auto& choice : library_choices())
     spdlog::debug("{}={}: {}", choice.variable, choice.value, choice.why);
   spdlog::debug("OpenBLAS runs its {} core", openblas_core());
@@ -196,7 +218,29 @@ int run(int argc, char** argv) {
     start(call);
     (*command)(call);
   }
+  flush_output();
   return call.exit_code;
+}
+
+// What another thread could not catch ends the program like any failure.
+[[noreturn]] void on_terminate() {
+  const char* message = "a thread failed";
+  try {
+    if (std::current_exception()) std::rethrow_exception(std::current_exception());
+  } catch (const std::exception& error) {
+    message = error.what();
+  } catch (...) {
+  }
+  std::fprintf(stderr, "aha: %s\n", message);
+  std::_Exit(1);
+}
+
+// libtorch's messages carry a stack trace behind the first line.
+std::string message_from(const std::exception& error) {
+  std::string message = error.what();
+  if (message.find("can't allocate memory") != std::string::npos) return "out of memory";
+  message.erase(std::min(message.find('\n'), message.size()));
+  return message;
 }
 
 }  // namespace
@@ -205,6 +249,8 @@ int run(int argc, char** argv) {
 extern "C" int aha_main(int argc, char** argv) {
   std::string message;
   int code = 1;
+  std::set_terminate(aha::on_terminate);
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is output that cannot be written
   try {
     aha::set_library_environment();
     return aha::run(argc, argv);
@@ -214,10 +260,9 @@ extern "C" int aha_main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     message = "out of memory";
   } catch (const std::exception& error) {
-    // libtorch's messages carry a stack trace behind the first line.
-    message = error.what();
-    message.erase(std::min(message.find('\n'), message.size()));
+    message = aha::message_from(error);
   }
+  if (aha::g_stopped_by != 0) code = 128 + aha::g_stopped_by;
   const std::string who = aha::styled("aha:", aha::Style::kError, aha::wants_color(2));
   std::fprintf(stderr, "%s %s\n", who.c_str(), message.c_str());
   return code;

@@ -20,7 +20,8 @@ nlohmann::json json_from(const ExplainerReport& report, const std::string& out) 
           {"held_out", report.train.best},
           {"refinement_lr", report.refinement_lr},
           {"seconds", report.train.seconds},
-          {"images_per_second", report.train.images_per_second}};
+          {"images_per_second", report.train.images_per_second},
+          {"failures", json_from_failures(report.unreadable)}};
 }
 
 Fields fields(TrainFlags& f) {
@@ -32,6 +33,7 @@ void run(const TrainFlags& flags, Call& call) {
   std::tie(wanted.target, wanted.load) = named_target(flags.target);
   const auto report = train_explainer(wanted, call.context);
   if (!report) return;
+  call.count_failures(std::ssize(report->unreadable), report->images);
   const std::string& out = flags.run.train.train.out;
   if (call.common.json) return call.print(json_from(*report, out));
   const Scores& best = report->train.best;

@@ -140,6 +140,8 @@ const std::vector<std::string>& list_columns() {
   return names;
 }
 
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // of UTF-8, as spreadsheets write it
+
 // From the right: a path may hold commas.
 std::vector<std::string> fields_of_line(std::string_view line, size_t columns) {
   std::vector<std::string> out(columns);
@@ -211,6 +213,7 @@ std::unique_ptr<Dataset> open_list(const std::string& spec, const std::string& f
   for (std::string text; std::getline(lines, text);) {
     std::string_view line(text);
     ++line_number;
+    if (line_number == 1 && line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
     if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
     if (line_number == 1 && (line == "path" || line.starts_with("path,"))) {
       columns = columns_of_list(line, file);

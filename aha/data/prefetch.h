@@ -12,9 +12,12 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <variant>
 #include <vector>
+
+#include "aha/base/error.h"
 
 namespace aha {
 
@@ -23,7 +26,12 @@ class Prefetch {
  public:
   Prefetch(int64_t count, int workers, int64_t ahead, std::function<T(int64_t)> make)
       : count_(count), ahead_(ahead), make_(std::move(make)) {
-    for (int w = 0; w < workers; ++w) threads_.emplace_back([this] { work(); });
+    try {
+      for (int w = 0; w < workers; ++w) threads_.emplace_back([this] { work(); });
+    } catch (const std::system_error& error) {
+      // Fewer threads do the same.
+      if (threads_.empty()) throw work_error("cannot start a thread that reads images: {}", error.what());
+    }
   }
 
   ~Prefetch() {

@@ -11,6 +11,7 @@
 #include "aha/base/error.h"
 #include "aha/base/files.h"
 #include "aha/image/exif.h"
+#include "aha/image/png_origin.h"
 
 namespace aha {
 namespace {
@@ -144,6 +145,8 @@ Decoded decode_png(Bytes bytes, std::string_view name, const ReadOptions& option
 
 namespace {
 
+constexpr const char* kSoftware = "aha";
+
 // Encodes pixels as they lie in memory; `prepare` sets what belongs before them.
 template <class Prepare>
 std::string encoded(int width, int height, uint8_t color_type, std::span<const uint8_t> pixels,
@@ -177,8 +180,14 @@ std::string png_bytes(const Image& image) {
       image.rgb.size() != static_cast<size_t>(image.width) * image.height * 3)
     throw input_error("PNG: expected an image with pixels, found {} x {} with {} bytes", image.width,
                       image.height, image.rgb.size());
-  return encoded(image.width, image.height, SPNG_COLOR_TYPE_TRUECOLOR, image.rgb,
-                 [](spng_ctx*) { return 0; });
+  return encoded(image.width, image.height, SPNG_COLOR_TYPE_TRUECOLOR, image.rgb, [](spng_ctx* context) {
+    spng_text software{};
+    std::strcpy(software.keyword, "Software");
+    software.type = SPNG_TEXT;
+    software.text = const_cast<char*>(kSoftware);
+    software.length = std::strlen(kSoftware);
+    return spng_set_text(context, &software, 1);
+  });
 }
 
 std::string palette_png_bytes(std::span<const uint8_t> indices, int width, int height,
@@ -207,6 +216,13 @@ std::string palette_png_bytes(std::span<const uint8_t> indices, int width, int h
     if (status != 0) return status;
     return spng_set_option(context, SPNG_FILTER_CHOICE, SPNG_FILTER_CHOICE_NONE);
   });
+}
+
+bool is_png_of_aha(const std::string& path) {
+  using namespace std::string_literals;
+  const MappedFile file(path);
+  return is_png(file.bytes()) &&
+         text_of(file.bytes()).find("tEXtSoftware\0"s + kSoftware) != std::string::npos;
 }
 
 void write_png(const std::string& path, const Image& image) {

@@ -1,5 +1,6 @@
 #include "aha/image/read.h"
 
+#include <atomic>
 #include <iostream>
 #include <iterator>
 
@@ -11,6 +12,7 @@
 #include "aha/image/exif.h"
 #include "aha/image/gif.h"
 #include "aha/image/jpeg.h"
+#include "aha/image/pixel_limit.h"
 #include "aha/image/png.h"
 #include "aha/image/tiff.h"
 #include "aha/image/webp.h"
@@ -37,7 +39,13 @@ std::string description(Bytes bytes) {
   return "something else (it starts with '" + printable(text.substr(0, 8)) + "')";
 }
 
+std::atomic<double> g_max_megapixels = 0;  // 0 = what the options say
+
 }  // namespace
+
+void set_max_megapixels(double megapixels) {
+  g_max_megapixels = megapixels;
+}
 
 void check_image_size(int64_t width, int64_t height, std::string_view name, const ReadOptions& options) {
   constexpr int64_t kLongestSide = int64_t{1} << 20;
@@ -47,9 +55,10 @@ void check_image_size(int64_t width, int64_t height, std::string_view name, cons
     throw input_error("{}: expected sides of at most {}, found {} x {}", printable(name, 300), kLongestSide,
                       width, height);
   const double megapixels = static_cast<double>(width) * static_cast<double>(height) * 1e-6;
-  if (megapixels > options.max_megapixels)
-    throw input_error("{}: expected at most {} megapixels (max-megapixels), found {} x {} = {:.1f}",
-                      printable(name, 300), options.max_megapixels, width, height, megapixels);
+  const double most = g_max_megapixels > 0 ? g_max_megapixels.load() : options.max_megapixels;
+  if (megapixels > most)
+    throw input_error("{}: expected at most {} megapixels (--max-megapixels), found {} x {} = {:.1f}",
+                      printable(name, 300), most, width, height, megapixels);
 }
 
 Image image_from_bytes(Bytes bytes, std::string_view name, const ReadOptions& options) {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "aha/base/error.h"
+#include "aha/image/resize_crop.h"
 #include "aha/image/resize_passes.h"
 
 namespace aha {
@@ -23,7 +24,8 @@ double cubic(double x) {
   return 0;
 }
 
-TapTable taps_for(int in, int out, Filter filter) {
+// Of the output positions from..from + count of `out`.
+TapTable taps_for(int in, int out, int from, int count, Filter filter) {
   const bool bicubic = filter == Filter::kBicubic;
   const double scale = static_cast<double>(in) / out;
   const double stretch = std::max(scale, 1.0);
@@ -32,25 +34,25 @@ TapTable taps_for(int in, int out, Filter filter) {
 
   TapTable taps;
   taps.stride = (most + kTapGroup - 1) / kTapGroup * kTapGroup;
-  taps.first.resize(out);
-  taps.count.resize(out);
-  taps.weight.resize(static_cast<size_t>(out) * taps.stride);
+  taps.first.resize(count);
+  taps.count.resize(count);
+  taps.weight.resize(static_cast<size_t>(count) * taps.stride);
   taps.high.resize(taps.weight.size());
   taps.low.resize(taps.weight.size());
   std::vector<double> row(most);
-  for (int x = 0; x < out; ++x) {
-    const double center = (x + 0.5) * scale;
+  for (int x = 0; x < count; ++x) {
+    const double center = (from + x + 0.5) * scale;
     const int first = std::max(0, static_cast<int>(center - support + 0.5));
-    const int count = std::min(in, static_cast<int>(center + support + 0.5)) - first;
+    const int used = std::min(in, static_cast<int>(center + support + 0.5)) - first;
     double sum = 0;
-    for (int t = 0; t < count; ++t) {
+    for (int t = 0; t < used; ++t) {
       // The reciprocal, not the quotient: Pillow multiplies, and the last bit of a weight can depend on it.
       const double offset = (t + first - center + 0.5) * (1.0 / stretch);
       sum += row[t] = bicubic ? cubic(offset) : triangle(offset);
     }
     taps.first[x] = first;
-    taps.count[x] = count;
-    for (int t = 0; t < count; ++t) {
+    taps.count[x] = used;
+    for (int t = 0; t < used; ++t) {
       const double share = sum != 0 ? row[t] / sum : row[t];
       const auto weight = static_cast<int32_t>((share < 0 ? -0.5 : 0.5) + share * (1 << kWeightBits));
       const size_t at = static_cast<size_t>(x) * taps.stride + t;
@@ -62,20 +64,32 @@ TapTable taps_for(int in, int out, Filter filter) {
   return taps;
 }
 
-Image with_width(const Image& image, int width, Filter filter, const ResizePasses& passes) {
-  const TapTable taps = taps_for(image.width, width, filter);
+// A part of a resized image, in its pixels.
+struct Window {
+  int left, top, width, height;
+};
+
+// Rows top..top + height of the image, each with the window's columns at `width`.
+Image with_width(const Image& image, int top, int height, int width, const Window& window, Filter filter,
+                 const ResizePasses& passes) {
+  Image result(window.width, height);
+  if (width == image.width) {
+    for (int y = 0; y < height; ++y)
+      std::memcpy(result.row(y), image.row(top + y) + static_cast<size_t>(window.left) * 3,
+                  static_cast<size_t>(window.width) * 3);
+    return result;
+  }
+  const TapTable taps = taps_for(image.width, width, window.left, window.width, filter);
   const size_t row_bytes = static_cast<size_t>(image.width) * 3;
   std::vector<uint8_t> padded(row_bytes + kRowPadding);
-  Image result(width, image.height);
-  for (int y = 0; y < image.height; ++y) {
-    std::memcpy(padded.data(), image.row(y), row_bytes);
-    passes.horizontal(padded.data(), taps, width, result.row(y));
+  for (int y = 0; y < height; ++y) {
+    std::memcpy(padded.data(), image.row(top + y), row_bytes);
+    passes.horizontal(padded.data(), taps, window.width, result.row(y));
   }
   return result;
 }
 
-Image with_height(const Image& image, int height, Filter filter, const ResizePasses& passes) {
-  const TapTable taps = taps_for(image.height, height, filter);
+Image with_height(const Image& image, const TapTable& taps, int height, const ResizePasses& passes) {
   Image result(image.width, height);
   const size_t row_bytes = static_cast<size_t>(image.width) * 3;
   for (int y = 0; y < height; ++y) passes.vertical(image.rgb.data(), row_bytes, taps, y, result.row(y));
@@ -95,16 +109,31 @@ std::vector<int> nearest_positions(int in, int out) {
   return positions;
 }
 
-Image nearest(const Image& image, int width, int height) {
+Image nearest(const Image& image, int width, int height, const Window& window) {
   const auto columns = nearest_positions(image.width, width), rows = nearest_positions(image.height, height);
-  Image result(width, height);
-  for (int y = 0; y < height; ++y) {
-    const uint8_t* from = image.row(rows[y]);
+  Image result(window.width, window.height);
+  for (int y = 0; y < window.height; ++y) {
+    const uint8_t* from = image.row(rows[window.top + y]);
     uint8_t* to = result.row(y);
-    for (int x = 0; x < width; ++x)
-      std::memcpy(to + static_cast<size_t>(x) * 3, from + static_cast<size_t>(columns[x]) * 3, 3);
+    for (int x = 0; x < window.width; ++x)
+      std::memcpy(to + static_cast<size_t>(x) * 3, from + static_cast<size_t>(columns[window.left + x]) * 3,
+                  3);
   }
   return result;
+}
+
+Image resized_window(const ResizePasses& passes, const Image& image, int width, int height,
+                     const Window& window, Filter filter) {
+  if (filter == Filter::kNearest) return nearest(image, width, height, window);
+  if (height == image.height)
+    return with_width(image, window.top, window.height, width, window, filter, passes);
+  TapTable taps = taps_for(image.height, height, window.top, window.height, filter);
+  const int top = *std::min_element(taps.first.begin(), taps.first.end());
+  int bottom = 0;
+  for (size_t y = 0; y < taps.first.size(); ++y) bottom = std::max(bottom, taps.first[y] + taps.count[y]);
+  for (int& first : taps.first) first -= top;
+  return with_height(with_width(image, top, bottom - top, width, window, filter, passes), taps, window.height,
+                     passes);
 }
 
 // 1 Gpixel: beyond it a size is a mistake, and 32-bit positions would not hold it.
@@ -128,11 +157,8 @@ int half_of(int n) {
 
 Image resized_with(const ResizePasses& passes, const Image& image, int width, int height, Filter filter) {
   check_sizes(image, width, height);
-  if (filter == Filter::kNearest) return nearest(image, width, height);
-  if (width == image.width && height == image.height) return image;
-  if (width == image.width) return with_height(image, height, filter, passes);
-  Image wide = with_width(image, width, filter, passes);
-  return height == image.height ? wide : with_height(wide, height, filter, passes);
+  if (width == image.width && height == image.height && filter != Filter::kNearest) return image;
+  return resized_window(passes, image, width, height, {0, 0, width, height}, filter);
 }
 
 Image resized(const Image& image, int width, int height, Filter filter) {
@@ -147,6 +173,26 @@ Image resized_short_side(const Image& image, int size, Filter filter) {
   check_sizes(image, size, other);
   return image.width <= image.height ? resized(image, size, static_cast<int>(other), filter)
                                      : resized(image, static_cast<int>(other), size, filter);
+}
+
+Image resized_and_cropped(const Image& image, int size, int crop, Filter filter) {
+  check_sizes(image, size, size);
+  check_sizes(image, crop, crop);
+  const int64_t shorter = std::min(image.width, image.height), longer = std::max(image.width, image.height);
+  const int64_t other = shorter == size ? longer : size * longer / shorter;
+  if (other > INT32_MAX)
+    throw input_error("resize: expected sides that are less apart, found {} x {}", image.width, image.height);
+  const bool tall = image.width <= image.height;
+  const int width = tall ? size : static_cast<int>(other), height = tall ? static_cast<int>(other) : size;
+  const auto kept = [&](int side) {
+    return std::pair(side > crop ? half_of(side - crop) : 0, std::min(side, crop));
+  };
+  const auto [left, columns] = kept(width);
+  const auto [top, rows] = kept(height);
+  const Window window{left, top, columns, rows};
+  const Image middle = shorter == size ? with_width(image, top, rows, width, window, filter, best_passes())
+                                       : resized_window(best_passes(), image, width, height, window, filter);
+  return columns == crop && rows == crop ? middle : center_cropped(middle, crop);
 }
 
 Image center_cropped(const Image& image, int size) {

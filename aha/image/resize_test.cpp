@@ -5,6 +5,7 @@
 #include "aha/base/error.h"
 #include "aha/base/files.h"
 #include "aha/base/rng.h"
+#include "aha/image/resize_crop.h"
 #include "aha/image/resize_passes.h"
 
 namespace aha {
@@ -121,6 +122,21 @@ TEST(Resize, CenterCropRoundsHalvesToEvenAndPadsWithBlack) {
   for (int y = 0; y < 4; ++y)
     for (int x = 0; x < 4; ++x)
       EXPECT_EQ(padded.row(y)[x * 3], x == 1 && (y == 1 || y == 2) ? 9 : 0) << x << "," << y;
+}
+
+TEST(Resize, CroppingFirstGivesTheBytesOfCroppingLast) {
+  Rng rng(5);
+  for (int i = 0; i < 100; ++i) {
+    const auto side = [&] { return 1 + static_cast<int>(rng.below(70)); };
+    const Image image = noise(side(), side(), static_cast<uint64_t>(i));
+    const int size = i % 5 == 0 ? std::min(image.width, image.height) : side(), crop = side();
+    for (const Filter filter : {Filter::kNearest, Filter::kBilinear, Filter::kBicubic})
+      ASSERT_EQ(resized_and_cropped(image, size, crop, filter).rgb,
+                center_cropped(resized_short_side(image, size, filter), crop).rgb)
+          << image.width << "x" << image.height << " to " << size << ", crop " << crop;
+  }
+  const Image strip = noise(1, 1 << 20, 1);  // 224 x 234881024 before the crop
+  EXPECT_EQ(resized_and_cropped(strip, 224, 224, Filter::kBilinear).height, 224);
 }
 
 TEST(Resize, SizesThatCannotBeAreRefused) {

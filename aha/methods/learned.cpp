@@ -67,7 +67,15 @@ class Learned : public Method {
   Attribution attribute(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
                         const Context& context) override {
     const Refined refined = refined_maps(*target_, *explainer_, pixels, classes, options_, context);
-    return attribution_of(refined.maps, refined.steps, refined.unrefined, refined.loss, refined.failed);
+    Attribution out =
+        attribution_of(refined.maps, refined.steps, refined.unrefined, refined.loss, refined.failed);
+    for (size_t b = 0; b < out.made.size() && timed(); ++b) {
+      out.made[b].passes = passes(refined.steps[b], refined.beside[b]);
+      if (refined.steps[b] == 0)
+        spdlog::warn("the budget of {:g} ms is below one refinement step (about {:.0f} ms): T = 0",
+                     budget_ms_, refined.first_step_ms[b]);
+    }
+    return out;
   }
 
   bool shares_work_with(const Method& other) const override {
@@ -105,21 +113,22 @@ class Learned : public Method {
     Attribution out(maps, Passes{});
     for (size_t b = 0; b < out.made.size(); ++b) {
       // The loss is that of the map: none where the guard kept the other one.
-      out.made[b] = {passes(steps[b]), steps[b], unrefined[b] ? std::nan("") : loss[b], {}};
+      out.made[b] = {passes(steps[b], looks(steps[b])), steps[b], unrefined[b] ? std::nan("") : loss[b], {}};
       if (!maps[static_cast<int64_t>(b)].isfinite().all().item<bool>()) out.made[b].failure = failed[b];
     }
     return out;
   }
 
-  Passes passes(int steps) const {
+  // Forward passes of the guard, which looks at the explainer's own map and at the refined one.
+  int looks(int steps) const { return options_.guard && steps > 0 ? 2 * guard_forwards(options_) : 0; }
+
+  Passes passes(int steps, int beside) const {
     const auto each = static_cast<double>(steps * options_.grids * 2 * options_.objective.steps) *
                       static_cast<double>(options_.objective.references.size());
     // Features are a forward pass, a prior is a forward and a backward pass; the same forward pass where they
     // can share it.
     const bool prior = explainer_->decoder()->options.prior != "none", shared = explainer_->shares_forward();
-    const int looks = !options_.guard ? 0 : steps > 0 ? 2 : timed() ? 1 : 0;
-    return {each + looks * guard_forwards(options_) + (sees_target_ ? 1 : 0) + (prior && !shared ? 1 : 0),
-            each + (prior ? 1 : 0)};
+    return {each + beside + (sees_target_ ? 1 : 0) + (prior && !shared ? 1 : 0), each + (prior ? 1 : 0)};
   }
 
   Explainer* explainer_ = nullptr;

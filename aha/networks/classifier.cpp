@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "aha/base/error.h"
+#include "aha/image/resize_crop.h"
 
 namespace aha {
 namespace {
@@ -112,8 +113,11 @@ Tensor Classifier::read_out(const Tensor&) {
 }
 
 Tensor input_from_image(const Image& image, const InputSpec& spec) {
+  const bool short_side = spec.rule == ResizeRule::kShortSide;
+  if (short_side && spec.crop)
+    return tensor_from_image(resized_and_cropped(image, spec.resize, spec.size, spec.filter));
   Image ready = image;
-  if (spec.rule == ResizeRule::kShortSide) ready = resized_short_side(image, spec.resize, spec.filter);
+  if (short_side) ready = resized_short_side(image, spec.resize, spec.filter);
   if (spec.rule == ResizeRule::kStretch) ready = resized(image, spec.resize, spec.resize, spec.filter);
   if (spec.crop) ready = center_cropped(ready, spec.size);
   if (ready.width != spec.size || ready.height != spec.size)

@@ -41,8 +41,35 @@ struct OneImage {
   Tensor own = {};       // the explainer's map, where the guard is asked
   double own_score = 0;  // NaN where the target gives none
   double guard_ms = 0;   // of a look of the guard
+  double step_ms = 0;    // of the slowest step; before the first what it is estimated to take
+  double first_step_ms = 0;
+  int beside = 0;  // forward passes outside of the steps
+
+  // Whether a step, and the look of the guard after it, fit into the budget.
+  bool fits(const Timer& timer, double looks = 1) const {
+    return options.budget_ms <= 0 || timer.ms() + step_ms + looks * guard_ms <= options.budget_ms;
+  }
+
+  void expect_step(double forward_ms) {
+    constexpr double kForwardAndBackward = 3;  // of a forward pass
+    const auto passes = static_cast<double>(options.grids * 2 * options.objective.steps) *
+                        static_cast<double>(options.objective.references.size());
+    first_step_ms = step_ms = kForwardAndBackward * passes * forward_ms;
+  }
+
+  // From one forward pass on one thread: perturbed images are spread over the threads.
+  void estimate() {
+    const torch::NoGradGuard no_grad;
+    const Timer timer;
+    target.logits(images.pixels);
+    ++beside;
+    const double forward_ms = timer.ms() / threads();
+    guard_ms = guard_forwards(options) * forward_ms;
+    expect_step(forward_ms);
+  }
 
   KeptByGuard refined() {
+    const Timer timer;
     const Features features = explainer.features(images.pixels, images.classes);
     const auto head = explainer.decoder_copy();
     for (auto& parameter : head->parameters()) parameter.requires_grad_(true);
@@ -55,23 +82,26 @@ struct OneImage {
         if (options.snapshots[i] == steps_done)
           snapshots[i] = guarded(final_map(*head, features)), snapshot_loss[i] = last_loss;
     };
-    const Timer timer;
-    if (options.guard && options.steps > 0) {
+    if (options.budget_ms > 0 && options.steps > 0) estimate();
+    const bool any = options.steps > 0 && fits(timer, 2);
+    if (options.guard && any) {
+      const Timer look;
       own = final_map(*head, features);
       if (all_finite(own)) own_score = hard_ins_del(target, own, images, options.objective);
-      guard_ms = timer.ms();
+      beside += guard_forwards(options);
+      guard_ms = look.ms();
+      if (options.budget_ms > 0) expect_step(guard_ms / guard_forwards(options));
     }
     take_snapshots();
-    double slowest_ms = 0;
-    while (steps_done < options.steps) {
+    while (any && steps_done < options.steps) {
       context.cancel->check();
-      const double before_ms = timer.ms();
-      if (options.budget_ms > 0 && before_ms + slowest_ms + guard_ms > options.budget_ms) break;
+      if (!fits(timer)) break;
+      const Timer one;
       step(*head, features, optimizer);
       if (!failed.empty()) break;
       ++steps_done;
       take_snapshots();
-      slowest_ms = std::max(slowest_ms, timer.ms() - before_ms);
+      step_ms = steps_done == 1 ? one.ms() : std::max(step_ms, one.ms());
     }
     const Tensor map = final_map(*head, features);
     if (failed.empty() && !all_finite(map))
@@ -86,6 +116,7 @@ struct OneImage {
   // This map where it is clearly better than the explainer's own, else the latter.
   KeptByGuard guarded(const Tensor& map) {
     if (!own.defined() || steps_done == 0 || !all_finite(map)) return {map};
+    beside += guard_forwards(options);
     if (hard_ins_del(target, map, images, options.objective) > own_score + kGuardMargin) return {map};
     return {own, true};
   }
@@ -190,6 +221,8 @@ Refined refined_maps(Classifier& target, Explainer& explainer, const Tensor& pix
   const auto images = static_cast<size_t>(B);
   Refined result{{},
                  std::vector<int>(images),
+                 std::vector<double>(images),
+                 std::vector<int>(images),
                  std::vector<char>(images),
                  std::vector<double>(images, std::nan("")),
                  std::vector<std::string>(images),
@@ -215,6 +248,8 @@ Refined refined_maps(Classifier& target, Explainer& explainer, const Tensor& pix
     maps[b] = kept.map.detach();
     result.unrefined[b] = kept.unrefined;
     result.steps[b] = image.steps_done;
+    result.first_step_ms[b] = image.first_step_ms;
+    result.beside[b] = image.beside;
     result.loss[b] = image.last_loss;
     result.failed[b] = image.failed;
     for (size_t i = 0; i < snapshots.size(); ++i) {

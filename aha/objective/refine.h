@@ -25,7 +25,8 @@ struct RefineOptions {
   int grids = 1;      // region grids per step
   bool guard = true;  // keep the better of the refined map and the explainer's own
   double budget_ms =
-      0;  // stop before the step that would end later than this, however many were asked for; 0 = no limit
+      0;  // stop before the step that would end later than this, however many were asked for; 0 = no limit.
+          // The first step's time is estimated from a forward pass, then from the guard's.
   std::vector<int> snapshots;  // steps, fewer than T, after which the map is wanted too
   ObjectiveOptions objective;  // tau_final is the temperature; noise is not used
 };
@@ -35,9 +36,11 @@ struct Refined {
   Tensor maps;  // (B, H, W); NaN everywhere for an image that failed
   std::vector<int>
       steps;  // done for each image: fewer than asked for where the budget ended or the image failed
-  std::vector<char> unrefined;      // 1 where the guard kept the explainer's own map
-  std::vector<double> loss;         // of each image's last step; NaN where none was done
-  std::vector<std::string> failed;  // why an image failed; empty = it did not
+  std::vector<double> first_step_ms;  // estimated under a budget before the first step; else 0
+  std::vector<int> beside;            // forward passes of the guard and of the estimate
+  std::vector<char> unrefined;        // 1 where the guard kept the explainer's own map
+  std::vector<double> loss;           // of each image's last step; NaN where none was done
+  std::vector<std::string> failed;    // why an image failed; empty = it did not
   std::vector<Tensor> snapshots;  // one of options.snapshots each, (B, H, W): what T = that many steps gives,
                                   // bit for bit; NaN from the step on at which an image failed
   std::vector<std::vector<double>> snapshot_loss;  // [snapshot][image]: of the last step before it

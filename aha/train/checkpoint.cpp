@@ -2,15 +2,35 @@
 
 #include "aha/tensor/torch.h"
 
+#include <zlib.h>
+
 #include <filesystem>
 
 #include "aha/base/error.h"
+#include "aha/base/log.h"
 #include "aha/weights/safetensors.h"
 
 namespace aha {
 namespace {
 
 constexpr const char* kStateKey = "aha.run";
+constexpr const char* kSumKey = "aha.crc32";
+
+// Of names, shapes, numbers and the state.
+std::string checksum(const TensorTable& table) {
+  uLong sum = ::crc32_z(0, nullptr, 0);
+  const auto add = [&](std::span<const std::byte> bytes) {
+    sum = ::crc32_z(sum, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
+  };
+  for (const auto& [name, tensor] : table.tensors) {
+    add(std::as_bytes(std::span(name)));
+    const std::string shape = text_from_shape(tensor.shape);
+    add(std::as_bytes(std::span(shape)));
+    add(tensor.bytes);
+  }
+  add(std::as_bytes(std::span(table.metadata.at(kStateKey))));
+  return fmt::format("{:08x}", sum);
+}
 
 }  // namespace
 
@@ -18,6 +38,7 @@ void write_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
   TensorTable table;
   for (const auto& [name, tensor] : checkpoint.tensors) table.tensors[name] = view_from_tensor(tensor);
   table.metadata[kStateKey] = checkpoint.state.dump();
+  table.metadata[kSumKey] = checksum(table);
   write_safetensors(path, table);
 }
 
@@ -29,6 +50,10 @@ std::optional<nlohmann::json> read_checkpoint(const std::string& path, const Che
       text == table.metadata.end() ? nlohmann::json() : nlohmann::json::parse(text->second, nullptr, false);
   if (!state.is_object())
     throw input_error("{}: expected a checkpoint of a run, found a file without its state", path);
+  if (const auto stored = table.metadata.find(kSumKey); stored == table.metadata.end())
+    spdlog::warn("{}: has no checksum, so it is from an earlier version or damaged", path);
+  else if (const std::string found = checksum(table); found != stored->second)
+    throw input_error("{}: damaged: expected checksum {}, found {}", path, stored->second, found);
   for (const auto& [name, tensor] : into.tensors)
     if (const auto& found = table.at(name).shape; found != tensor.sizes().vec())
       throw input_error("{}: {}: expected shape {}, found {}", path, name, text_from_shape(tensor.sizes()),

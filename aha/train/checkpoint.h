@@ -2,7 +2,8 @@
 //
 // A safetensors file: tensors by name (network.*, optimizer.*, average), and a JSON object in its metadata
 // (step, best score, settings). Random numbers are counter based, so that the step number is all of their
-// state, and a run that continues from here ends with the same bits as one that was never interrupted.
+// state, and a run that continues from here ends with the same bits as one that was never interrupted. A
+// checksum over all of it is stored too: a file that a disk or a copy has changed is refused.
 #pragma once
 
 #include <nlohmann/json.hpp>

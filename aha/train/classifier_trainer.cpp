@@ -10,8 +10,10 @@
 #include "aha/base/files.h"
 #include "aha/base/rng.h"
 #include "aha/data/dataset.h"
+#include "aha/image/resize_crop.h"
 #include "aha/networks/catalog.h"
 #include "aha/nn/module_state.h"
+#include "aha/train/run_folder.h"
 
 namespace aha {
 namespace {
@@ -73,11 +75,10 @@ class ClassifierTask : public TrainTask {
         student_(student),
         input_(input),
         context_(context),
-        augment_(options.augment) {
+        augment_(options.augment),
+        training_(data, held_out_split(data.size(), options.holdout).training, options.train.strict),
+        held_out_(data, held_out_split(data.size(), options.holdout).held_out, options.train.strict) {
     augment_.mean = input.mean;
-    HeldOutSplit split = held_out_split(data.size(), options.holdout);
-    training_ = std::move(split.training);
-    held_out_ = std::move(split.held_out);
     if (!options.teacher.empty()) {
       teacher_ = load_classifier(options.teacher, {}, context);
       if (teacher_->info().classes != classes_of(data))
@@ -90,8 +91,13 @@ class ClassifierTask : public TrainTask {
   }
 
   torch::nn::Module& network() override { return student_.module(); }
-  int64_t examples() const override { return static_cast<int64_t>(training_.size()); }
-  int64_t held_out() const { return static_cast<int64_t>(held_out_.size()); }
+  int64_t examples() const override { return training_.size(); }
+  int64_t held_out() const { return held_out_.size(); }
+  std::map<int64_t, std::string> failures() const {
+    auto all = training_.failures();
+    all.merge(held_out_.failures());
+    return all;
+  }
   std::string score() const override { return "accuracy"; }
   std::string description() const override {
     return fmt::format("{}: {:.2f} M parameters, {} images to learn from, {} held out", options_.arch,
@@ -131,26 +137,29 @@ class ClassifierTask : public TrainTask {
             {{"cross_entropy", entropy}, {"distillation", distance}}};
   }
 
-  Scores validate(WorkerGroup& group) override { return {{"accuracy", accuracy(data_, held_out_, group)}}; }
+  Scores validate(WorkerGroup& group) override { return {{"accuracy", accuracy(held_out_, group)}}; }
 
-  // Share of right answers on these examples, each worker with its part of them.
-  double accuracy(const Dataset& data, const std::vector<int64_t>& examples, WorkerGroup& group) {
+  // Share of right answers on the images that can be read, each worker with its part of them.
+  double accuracy(const ReadableImages& images, WorkerGroup& group) {
     const torch::NoGradGuard no_grad;
-    Tensor right = torch::zeros({1}, torch::kFloat64);
-    const auto count = static_cast<int64_t>(examples.size());
+    Tensor sums = torch::zeros({2}, torch::kFloat64);  // right answers, images
+    const int64_t count = images.size();
     for (int64_t first = group.rank() * kCheckBatch; first < count; first += group.size() * kCheckBatch) {
       stop_if_canceled(context_);
       Batch batch;
       batch.indices.resize(std::min(kCheckBatch, count - first));
       std::iota(batch.indices.begin(), batch.indices.end(), first);
-      fill(batch, data, examples,
-           [](int64_t, const Image& image, std::span<float> out) { unchanged(image, out); });
+      fill(
+          batch, [&](int64_t index) { return images.find(index); },
+          [](int64_t, const Image& image, std::span<float> out) { unchanged(image, out); });
+      if (batch.pixels.size(0) == 0) continue;
       const Tensor logits =
           student_.forward(normalized(batch.pixels.to(torch_device(context_)), input_)).cpu();  // (B, C)
-      right += (logits.argmax(1) == batch.labels).sum();
+      sums[0] += (logits.argmax(1) == batch.labels).sum();
+      sums[1] += batch.pixels.size(0);
     }
-    group.sum(right);
-    return count > 0 ? right.item<double>() / static_cast<double>(count) : 0;
+    group.sum(sums);
+    return sums[1].item<double>() > 0 ? (sums[0] / sums[1]).item<double>() : 0;
   }
 
  private:
@@ -178,27 +187,32 @@ class ClassifierTask : public TrainTask {
   }
 
   void fill_augmented(Batch& batch) const {
-    fill(batch, data_, training_, [&](int64_t i, const Image& image, std::span<float> out) {
-      augment(image, augment_, context_.seed, batch.epoch, batch.indices[i], out);
-    });
+    fill(
+        batch, [&](int64_t index) { return std::optional(training_.at(index)); },
+        [&](int64_t i, const Image& image, std::span<float> out) {
+          augment(image, augment_, context_.seed, batch.epoch, batch.indices[i], out);
+        });
   }
 
-  // Pixels and labels of batch.indices, which point into `examples`, which point into the data set.
-  template <class Write>
-  void fill(Batch& batch, const Dataset& data, const std::vector<int64_t>& examples, Write write) const {
+  // Pixels and labels of those of batch.indices that read() finds.
+  template <class Read, class Write>
+  void fill(Batch& batch, Read read, Write write) const {
     const auto count = static_cast<int64_t>(batch.indices.size());
     const int64_t side = input_.size, floats = side * side * 3;
     Tensor rows = torch::empty({count, side, side, 3});
-    batch.labels = torch::empty({count}, torch::kInt64);
+    Tensor labels = torch::empty({count}, torch::kInt64);
+    int64_t found = 0;
     for (int64_t i = 0; i < count; ++i) {
-      const int64_t example = examples[batch.indices[i]];
-      Image image = data.image(example);
+      std::optional<LabeledImage> one = read(batch.indices[i]);
+      if (!one) continue;
+      Image image = std::move(one->image);
       if (image.width != side || image.height != side)
-        image = center_cropped(resized_short_side(image, input_.resize, input_.filter), input_.size);
-      write(i, image, std::span(rows.data_ptr<float>() + i * floats, floats));
-      batch.labels[i] = data.label(example);
+        image = resized_and_cropped(image, input_.resize, input_.size, input_.filter);
+      write(i, image, std::span(rows.data_ptr<float>() + found * floats, floats));
+      labels[found++] = one->label;
     }
-    batch.pixels = rows.permute({0, 3, 1, 2});  // (B, 3, S, S), channels last
+    batch.labels = labels.narrow(0, 0, found);
+    batch.pixels = rows.narrow(0, 0, found).permute({0, 3, 1, 2});  // (B, 3, S, S), channels last
   }
 
   const FitOptions& options_;
@@ -207,7 +221,7 @@ class ClassifierTask : public TrainTask {
   const InputSpec input_;
   const Context& context_;
   AugmentOptions augment_;
-  std::vector<int64_t> training_, held_out_;
+  ReadableImages training_, held_out_;
   std::unique_ptr<Classifier> teacher_;
 };
 
@@ -247,6 +261,7 @@ Fields fields(FitOptions& o) {
 }
 
 std::optional<FitReport> fit_classifier(const FitOptions& options, const Context& given_context) {
+  const auto lock = enter_run_folder(options.train);
   Context context = given_context;
   const auto group = start_or_join_workers(options.train.workers, options.train.worker_timeout_s, context);
   if (!group) return std::nullopt;
@@ -291,9 +306,14 @@ FitReport fit(const FitOptions& given, WorkerGroup& group, const Context& contex
     std::iota(all.begin(), all.end(), 0);
     report.test_images = examples->size();
     student.module().eval();
-    report.test_accuracy = task.accuracy(*examples, all, group);
+    const ReadableImages test_images(*examples, all, options.train.strict);
+    report.test_accuracy = task.accuracy(test_images, group);
+    report.images += examples->size();
+    report.unreadable = unreadable_images(*examples, test_images.failures(), group);
     figures["test_accuracy"] = report.test_accuracy;
   }
+  report.images += data->size();
+  for (auto& one : unreadable_images(*data, task.failures(), group)) report.unreadable.push_back(one);
   if (group.leader()) {
     ModelCard card;
     card.summary = fmt::format("{} on {}, {:.2f} M parameters", options.arch, without_folders(options.data),

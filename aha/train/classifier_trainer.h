@@ -12,6 +12,7 @@
 #include "aha/base/context.h"
 #include "aha/data/augment.h"
 #include "aha/data/dataset.h"
+#include "aha/train/readable_images.h"
 #include "aha/train/trainer.h"
 
 namespace aha {
@@ -46,6 +47,8 @@ struct FitReport {
   int64_t test_images = 0;       // 0 = no test set
   double test_accuracy = 0;
   std::string directory;
+  int64_t images = 0;  // of the data set
+  std::vector<UnreadableImage> unreadable;
 };
 
 // Several workers: starts them and waits for them, or is one of them. Nothing is returned where another

@@ -112,7 +112,8 @@ ExplainerTask::ExplainerTask(Classifier& target, Explainer& explainer, const Dat
       group_(group),
       context_(context),
       reference_(with_mean_color(options.objective.reference, target.info().mean_color)),
-      split_(held_out_split(data.size(), options.holdout)),
+      training_(data, held_out_split(data.size(), options.holdout).training, options.train.strict),
+      held_out_(data, held_out_split(data.size(), options.holdout).held_out, options.train.strict),
       total_steps_(total_steps(options.train, examples(), global_batch)),
       features_(target, explainer, cache_bytes(options)),
       statistics_(*explainer.decoder()) {}
@@ -134,10 +135,9 @@ void ExplainerTask::load(Batch& batch) const {
   std::vector<Tensor> rows;
   batch.labels = torch::empty({static_cast<int64_t>(batch.indices.size())}, torch::kInt64);
   for (size_t i = 0; i < batch.indices.size(); ++i) {
-    Tensor pixels = mixed_view_of(batch.indices[i], batch.epoch);  // (3, H, W)
-    if (flipped(batch.epoch, batch.indices[i])) pixels = pixels.flip(2);
-    rows.push_back(pixels);
-    batch.labels[static_cast<int64_t>(i)] = data_.label(split_.training[batch.indices[i]]);
+    const View view = mixed_view_of(batch.indices[i], batch.epoch);
+    rows.push_back(flipped(batch.epoch, batch.indices[i]) ? view.pixels.flip(2) : view.pixels);
+    batch.labels[static_cast<int64_t>(i)] = view.label;
   }
   batch.pixels = torch::stack(rows);
 }
@@ -147,7 +147,7 @@ Losses ExplainerTask::losses(const Batch& batch) {
                 n = options_.norm_group;
   std::vector<int64_t> keys, explained;
   for (const int64_t index : batch.indices)
-    keys.push_back(2 * split_.training[index] + (flipped(batch.epoch, index) ? 1 : 0));
+    keys.push_back(2 * training_.example(index) + (flipped(batch.epoch, index) ? 1 : 0));
   const Tensor pixels = batch.pixels.to(torch_device(context_));
   const auto known = features_.of(keys, pixels, options_.explained == "truth" ? batch.labels : Tensor());
   for (const auto& image : known) explained.push_back(image.explained);
@@ -186,17 +186,18 @@ Scores ExplainerTask::held_out_scores(const RefineOptions& refinement, int64_t c
   Tensor sums = torch::zeros({3}, torch::kFloat64);  // deletion, insertion, images
   for (int64_t i = group.rank(); i < std::min(count, held_out()); i += group.size()) {
     stop_if_canceled(context_);
-    const int64_t example = split_.held_out[i];
+    const auto read = held_out_.find(i);
+    if (!read) continue;
     const Tensor pixels =
-        input_from_image(data_.image(example), target_.info().input).unsqueeze(0).to(torch_device(context_));
+        input_from_image(read->image, target_.info().input).unsqueeze(0).to(torch_device(context_));
     const Tensor clean = probabilities(target_, pixels, context_);  // (1, C)
-    const Tensor classes = options_.explained == "truth"
-                               ? torch::tensor({static_cast<int64_t>(data_.label(example))})
-                               : clean.argmax(1);
+    const Tensor classes =
+        options_.explained == "truth" ? torch::tensor({static_cast<int64_t>(read->label)}) : clean.argmax(1);
     const Refined refined =
         refined_maps(target_, explainer_, pixels, classes.to(pixels.device()), refinement, context_);
     if (!refined.failed[0].empty()) {
-      if (refinement.steps == 0) throw work_error("{}: {}", data_.id(example), refined.failed[0]);
+      if (refinement.steps == 0)
+        throw work_error("{}: {}", data_.id(held_out_.example(i)), refined.failed[0]);
       sums += std::nan("");
       continue;
     }
@@ -206,7 +207,9 @@ Scores ExplainerTask::held_out_scores(const RefineOptions& refinement, int64_t c
     if (after) after();
   }
   group.sum(sums);
-  const double n = std::max(1.0, sums[2].item<double>()), deletion = sums[0].item<double>() / n,
+  if (sums[2].item<double>() == 0)
+    throw input_error("{}: none of the {} held-out images can be read", data_.name(), held_out());
+  const double n = sums[2].item<double>(), deletion = sums[0].item<double>() / n,
                insertion = sums[1].item<double>() / n;
   return {{"deletion", deletion}, {"insertion", insertion}, {"ins-del", insertion - deletion}};
 }
@@ -229,24 +232,32 @@ void ExplainerTask::drop_channels(Features& features, int64_t step, int64_t plac
   }
 }
 
-Tensor ExplainerTask::view_of(int64_t example, int64_t epoch) const {
+ExplainerTask::View ExplainerTask::view_of(int64_t index, int64_t epoch) const {
   const InputSpec& input = target_.info().input;
-  if (options_.view_area >= 1) return input_from_image(data_.image(example), input);
-  return random_view(data_.image(example), input, options_.view_area,
-                     Rng(context_.seed, stream_id({kViewPurpose, static_cast<uint64_t>(epoch),
-                                                   static_cast<uint64_t>(example)})));
+  const LabeledImage read = training_.at(index);
+  if (options_.view_area >= 1) return {input_from_image(read.image, input), read.label};
+  const auto example = static_cast<uint64_t>(training_.example(index));
+  return {random_view(read.image, input, options_.view_area,
+                      Rng(context_.seed, stream_id({kViewPurpose, static_cast<uint64_t>(epoch), example}))),
+          read.label};
 }
 
-Tensor ExplainerTask::mixed_view_of(int64_t index, int64_t epoch) const {
-  Tensor pixels = view_of(split_.training[index], epoch);
+ExplainerTask::View ExplainerTask::mixed_view_of(int64_t index, int64_t epoch) const {
+  View view = view_of(index, epoch);
   const CutMix cut = draw_cutmix({.cutmix_share = options_.cutmix_share}, context_.seed, epoch, index,
-                                 examples(), static_cast<int>(pixels.size(2)));
-  if (cut.width <= 0 || cut.height <= 0) return pixels;
+                                 examples(), static_cast<int>(view.pixels.size(2)));
+  if (cut.width <= 0 || cut.height <= 0) return view;
   const auto rectangle = [&](const Tensor& x) {
     return x.narrow(1, cut.y, cut.height).narrow(2, cut.x, cut.width);
   };
-  rectangle(pixels).copy_(rectangle(view_of(split_.training[cut.partner], epoch)));
-  return pixels;
+  rectangle(view.pixels).copy_(rectangle(view_of(cut.partner, epoch).pixels));
+  return view;
+}
+
+std::map<int64_t, std::string> ExplainerTask::failures() const {
+  auto all = training_.failures();
+  all.merge(held_out_.failures());
+  return all;
 }
 
 bool ExplainerTask::flipped(int64_t epoch, int64_t index) const {

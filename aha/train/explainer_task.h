@@ -12,6 +12,7 @@
 #include "aha/data/dataset.h"
 #include "aha/objective/refine.h"
 #include "aha/train/feature_cache.h"
+#include "aha/train/readable_images.h"
 #include "aha/train/running_statistics.h"
 #include "aha/train/trainer.h"
 
@@ -54,8 +55,9 @@ class ExplainerTask : public TrainTask {
                 const Context& context);
 
   torch::nn::Module& network() override { return *explainer_.decoder(); }
-  int64_t examples() const override { return static_cast<int64_t>(split_.training.size()); }
-  int64_t held_out() const { return static_cast<int64_t>(split_.held_out.size()); }
+  int64_t examples() const override { return training_.size(); }
+  int64_t held_out() const { return held_out_.size(); }
+  std::map<int64_t, std::string> failures() const;  // examples that could not be read so far
   std::string score() const override { return "ins-del"; }
   std::string description() const override;
   std::string remark(const Scores& means) const override;
@@ -73,8 +75,12 @@ class ExplainerTask : public TrainTask {
     return total_steps_ > 1 ? static_cast<double>(step) / static_cast<double>(total_steps_ - 1) : 1;
   }
   bool flipped(int64_t epoch, int64_t index) const;
-  Tensor view_of(int64_t example, int64_t epoch) const;      // (3, H, W)
-  Tensor mixed_view_of(int64_t index, int64_t epoch) const;  // (3, H, W)
+  struct View {
+    Tensor pixels;  // (3, H, W)
+    int label = -1;
+  };
+  View view_of(int64_t index, int64_t epoch) const;
+  View mixed_view_of(int64_t index, int64_t epoch) const;
   void drop_channels(Features& features, int64_t step, int64_t place) const;
 
   Classifier& target_;
@@ -84,7 +90,7 @@ class ExplainerTask : public TrainTask {
   WorkerGroup& group_;
   const Context& context_;
   ReferenceOptions reference_;
-  HeldOutSplit split_;
+  ReadableImages training_, held_out_;
   int64_t total_steps_;
   FeatureCache features_;
   RunningStatistics statistics_;

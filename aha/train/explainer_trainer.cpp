@@ -8,6 +8,7 @@
 #include "aha/base/files.h"
 #include "aha/base/log.h"
 #include "aha/nn/module_state.h"
+#include "aha/train/run_folder.h"
 
 namespace aha {
 namespace {
@@ -102,7 +103,7 @@ std::optional<ExplainerReport> train_explainer(const ExplainerRun& run, const Co
   if (run.data.empty())
     throw input_error(
         "--data: expected images to learn from (cifar10:train, folder:DIR, ...), found nothing");
-  if (out.empty()) throw input_error("--out: expected the folder of the run, found nothing");
+  const auto lock = enter_run_folder(run.train.train);
   Context context = given_context;
   const auto group =
       start_or_join_workers(run.train.train.workers, run.train.train.worker_timeout_s, context);
@@ -154,6 +155,8 @@ ExplainerReport train_decoder(Classifier& target, Explainer& explainer, const Da
   const bool searched = options.search && options.search_images > 0;
   report.refinement_lr =
       searched ? searched_refinement_lr(task, options, group, context) : options.refinement_lr;
+  report.images = data.size();
+  report.unreadable = unreadable_images(data, task.failures(), group);
   return report;
 }
 

@@ -30,6 +30,8 @@ struct ExplainerReport {
   TrainReport train;
   int64_t parameters = 0, train_images = 0, held_out_images = 0;
   double refinement_lr = 0;  // best of the searched ones, or as the options say
+  int64_t images = 0;        // of the data set
+  std::vector<UnreadableImage> unreadable;
 };
 
 // Several workers: starts them and waits for them, or is one of them. Nothing is returned where another

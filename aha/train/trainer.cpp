@@ -14,6 +14,7 @@
 #include "aha/data/prefetch.h"
 #include "aha/nn/module_state.h"
 #include "aha/train/checkpoint.h"
+#include "aha/train/run_folder.h"
 #include "aha/train/run_log.h"
 
 namespace aha {
@@ -272,6 +273,9 @@ Fields fields(TrainOptions& o) {
       .add("validate-every", o.validate_every, "epochs between validations")
       .range(1, 100000)
       .add("resume", o.resume, "continue the run in --out, bit for bit")
+      .add("overwrite", o.overwrite,
+           "begin anew where a run was, or write into a folder that holds files of others")
+      .add("strict", o.strict, "stop at the first image that cannot be read instead of leaving it out")
       .add("workers", o.workers, "processes on this machine, each with a share of every batch")
       .range(1, 256)
       .add("worker-timeout", o.worker_timeout_s, "seconds until a silent worker counts as lost")
@@ -311,8 +315,8 @@ int64_t total_steps(const TrainOptions& options, int64_t examples, int64_t globa
 
 nlohmann::json settings_that_decide(const Fields& fields) {
   nlohmann::json settings = json_from_fields(fields);
-  for (const char* name :
-       {"out", "resume", "workers", "worker-timeout", "checkpoint-every", "log-every", "search"})
+  for (const char* name : {"out", "resume", "overwrite", "strict", "workers", "worker-timeout",
+                           "checkpoint-every", "log-every", "search"})
     settings.erase(name);
   return settings;
 }
@@ -324,9 +328,13 @@ TrainReport train(TrainTask& task, const TrainOptions& options, int64_t global_b
   if (global_batch > task.examples())
     throw input_error("--batch-size {}: the data set has only {} examples to train on", global_batch,
                       task.examples());
-  if (!options.resume && std::filesystem::exists(options.out + "/checkpoint.safetensors"))
-    throw input_error("{} already holds a run; --resume continues it, another --out begins a new one",
-                      printable(options.out, 300));
+  if (!options.resume && group.leader() && std::filesystem::exists(options.out + "/checkpoint.safetensors")) {
+    if (!options.overwrite)
+      throw input_error(
+          "{} already holds a run; --resume continues it, --overwrite begins anew, so does another --out",
+          printable(options.out, 300));
+    clear_run_folder(options.out);
+  }
   if (group.leader() && !task.description().empty()) spdlog::info("{}", task.description());
   make_directories(options.out);
 

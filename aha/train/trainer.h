@@ -35,7 +35,9 @@ struct TrainOptions {
   int64_t log_every = 20;  // steps
   int validate_every = 1;  // epochs
   bool resume = false;
-  int workers = 1;  // processes on this machine
+  bool overwrite = false;  // begin anew where a run was, or write among files of others
+  bool strict = false;     // stop at the first image that cannot be read
+  int workers = 1;         // processes on this machine
   double worker_timeout_s = 600;
   OptimizerOptions optimizer;
   ScheduleOptions schedule;

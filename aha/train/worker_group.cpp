@@ -25,6 +25,7 @@
 #endif
 
 #include "aha/base/error.h"
+#include "aha/train/run_folder.h"
 
 extern char** environ;
 
@@ -83,6 +84,10 @@ WorkerGroup::~WorkerGroup() = default;
 
 bool is_worker() {
   return !variable("RANK").empty() && !variable("WORLD_SIZE").empty();
+}
+
+bool answers_for_folder() {
+  return !is_worker() || (variable(kParent).empty() && variable("RANK") == "0");
 }
 
 int workers_here() {
@@ -242,6 +247,8 @@ void run_workers(int workers, const std::vector<std::string>& arguments, const C
 
   std::string trouble;
   bool by_signal = false, refused = false, canceled = false, impatient = false;
+  int failed = 0;  // workers
+  bool leader_failed = false;
   auto patience = Clock::time_point::max();
   for (int left = workers; left > 0;) {
     bool any = false;
@@ -252,6 +259,8 @@ void run_workers(int workers, const std::vector<std::string>& arguments, const C
       --left;
       any = true;
       if (status == 0) continue;
+      ++failed;
+      leader_failed |= rank == 0 && WIFEXITED(status);
       patience = std::min(patience, Clock::now() + kGrace);
       // The cause is the worker that was killed; the others fail because it is gone.
       const bool killed = WIFSIGNALED(status) && !impatient;
@@ -273,11 +282,31 @@ void run_workers(int workers, const std::vector<std::string>& arguments, const C
   }
   if (canceled) throw Error(ErrorKind::kCanceled, "stopped; the same command with --resume continues");
   if (refused) throw input_error("the workers refused the call; their own message says why");
+  if (failed == 1 && leader_failed)  // after all others had done their part
+    throw work_error("part of the work failed; the message above says what");
   if (!trouble.empty())
     throw work_error("{}; the same command with --resume continues from the last checkpoint", trouble);
 }
 
+namespace {
+
+constexpr int kMostWorkersPerCore = 4;
+
+// A divisor of what was asked for, so that it divides every batch that the other number divides.
+int sensible_workers(int asked, const Context& context) {
+  const int cores = cores_present();
+  if (context.device.cuda || asked <= kMostWorkersPerCore * cores) return asked;
+  int fewer = cores;
+  while (asked % fewer != 0) --fewer;
+  spdlog::warn("--workers {}: this machine has {} core{}; taking {}", asked, cores, cores == 1 ? "" : "s",
+               fewer);
+  return fewer;
+}
+
+}  // namespace
+
 std::unique_ptr<WorkerGroup> start_or_join_workers(int workers, double timeout_s, Context& context) {
+  if (workers > 1 && !is_worker()) workers = sensible_workers(workers, context);
   if (workers > 1 && !is_worker()) {
     run_workers(workers, own_arguments(), context);
     return nullptr;

@@ -14,7 +14,7 @@ until [ -e parts/checkpoint.safetensors ] || ! kill -0 $!; do sleep 0.05; done
 kill -INT $!
 code=0
 wait $! || code=$?
-[ "$code" -eq 1 ] || fail "expected exit code 1 after Ctrl-C, found $code"
+[ "$code" -eq 130 ] || fail "expected exit code 130 after Ctrl-C, found $code"
 grep -q -- --resume err || fail "expected the way to go on"
 expect 0 train $common $long --out parts --resume
 expect 0 train $common $long --out uninterrupted

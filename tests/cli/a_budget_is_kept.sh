@@ -1,0 +1,31 @@
+. "$(dirname "$0")/lib.subr"
+command -v python3 >/dev/null || { echo "no python3: skipped"; exit 0; }
+
+explain="explain --target cifar10-vit4 --no-score --json"
+expect 0 data export cifar10:sample --limit 1 --out photos
+
+# Less than a step: the explainer's own map, and a word.
+expect 0 $explain --budget 1ms --out little photos
+says '"refine": 0'
+grep -q "below one refinement step" err || fail "expected a word on the budget"
+expect 0 $explain --out none photos
+cmp little/*.npy none/*.npy || fail "expected the map of T = 0"
+
+# The first step is not begun where it would end too late: what the map took stays within the budget.
+expect 0 $explain --refine 1 photos
+one=$(python3 -c 'import json; print(int(1000 * json.load(open("out"))[0]["seconds"]))')
+for budget in $((one / 3 + 1)) $((4 * one)); do
+  expect 0 $explain --budget ${budget}ms photos
+  python3 - $budget <<'PY' || fail "$budget ms: expected the budget to be kept"
+import json, sys
+made = json.load(open("out"))[0]
+budget = float(sys.argv[1])
+# Another process may take the CPU: twice the budget is what a step that was not estimated would take.
+assert made["refine"] == 0 or 1000 * made["seconds"] <= 2 * budget, (made["refine"], made["seconds"], budget)
+PY
+done
+python3 -c 'import json; assert json.load(open("out"))[0]["refine"] > 0' || fail "expected steps where the budget is that of several"
+
+refuses "unit" $explain --budget 200 photos
+refuses "unit" $explain --budget 0ms photos
+refuses "T once" $explain --method aha:T=3 --refine 5 photos
