@@ -1,6 +1,6 @@
 #!/bin/sh
 # The tables of docs/results.md: every bundled CIFAR-10 target on test images 0..999, rule `paper`, three references, predicted class. results.sh AHA [OUT [IMAGES]]
-# Needs `aha data get cifar10`. A second call continues. Hours on two cores: the searching methods take a second an image.
+# Needs `aha get cifar10`. A second call continues. Hours on two cores: the searching methods take a second an image.
 set -eu
 aha=$1 out=${2:-results} images=${3:-1000}
 own=aha,aha:T=1,aha:T=3,aha:T=5

@@ -87,6 +87,10 @@ std::function<Run(Declaration&)> with_flags(void (*run)(const Flags&, Call&), Wo
 
 constexpr const char* kImagesHelp = "images (JPEG, PNG, WebP) or folders of them";
 
+// Of `aha get` and `aha data get`.
+struct GetOptions;
+void get_and_print(const GetOptions& options, Call& call);
+
 // One command per file.
 Command models_command();
 Command classify_command();
@@ -96,6 +100,7 @@ Command train_command();
 Command eval_command();
 Command compare_command();
 Command fit_command();
+Command get_command();
 Command data_command();
 Command bench_command();
 

@@ -146,7 +146,7 @@ class ScriptClassifier : public Classifier {
  private:
   Tensor raw(const Tensor& pixels) {
     try {
-      return tensor_from_output(module_.forward({normalized(pixels, info_.input)}), info_.name);
+      return tensor_from_output(module_.forward({network_input(pixels, info_.input)}), info_.name);
     } catch (const c10::Error& error) {
       throw input_error("{}: the network does not take images of {} x {} pixels: {}", info_.name,
                         pixels.size(2), pixels.size(3), first_line(error.what_without_backtrace()));

@@ -104,9 +104,9 @@ class ClassifierTask : public TrainTask {
   }
 
   Losses losses(const Batch& batch) override {
-    const Tensor pixels = batch.pixels.to(torch_device(context_));       // (B, 3, S, S)
-    const Tensor labels = batch.labels.to(torch_device(context_));       // (B)
-    const Tensor logits = student_.forward(normalized(pixels, input_));  // (B, C)
+    const Tensor pixels = batch.pixels.to(torch_device(context_));          // (B, 3, S, S)
+    const Tensor labels = batch.labels.to(torch_device(context_));          // (B)
+    const Tensor logits = student_.forward(network_input(pixels, input_));  // (B, C)
     namespace F = torch::nn::functional;
     const auto entropy_of = [&](const Tensor& truth) {  // (B)
       return F::cross_entropy(
@@ -146,7 +146,7 @@ class ClassifierTask : public TrainTask {
       fill(batch, data, examples,
            [](int64_t, const Image& image, std::span<float> out) { unchanged(image, out); });
       const Tensor logits =
-          student_.forward(normalized(batch.pixels.to(torch_device(context_)), input_)).cpu();  // (B, C)
+          student_.forward(network_input(batch.pixels.to(torch_device(context_)), input_)).cpu();  // (B, C)
       right += (logits.argmax(1) == batch.labels).sum();
     }
     group.sum(right);
