@@ -67,7 +67,7 @@ empty :=
 space := $(empty) $(empty)
 
 help:
-	@echo 'make demo          the tour: explains sample images with bundled models'
+	@echo 'make demo          the tour: explains photos and sample images'
 	@echo 'make test          builds everything and runs all tests; CTEST_ARGS="-R kernels" for some'
 	@echo 'make build         build/release/bin/aha; PRESET=debug|asan|tsan for another build'
 	@echo 'make bench         speed on this machine; BENCH_ARGS="--peer" beside libtorch'

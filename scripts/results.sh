@@ -1,7 +1,7 @@
 #!/bin/sh
 # The evaluations behind docs/results.md and docs/results_wide.md: the bundled CIFAR-10 targets, rule `paper`, three references. results.sh AHA [OUT [TIMES]]
 # Methods by what a map costs, on nested sets of test images: cheap ones on many, searches on few. TIMES more images of each (4 = 1,000 of the cheap ones); a second call
-# continues. Leaves OUT/tables/NAME/results.csv, from which scripts/results_page.py writes the pages. Needs `aha data get cifar10`. About an hour on one core at bf16.
+# continues. Leaves OUT/tables/NAME/results.csv, from which scripts/results_page.py writes the pages. Needs `aha get cifar10`. About an hour on one core at bf16.
 set -eu
 aha=$1 out=${2:-results} times=${3:-1}
 one=aha,center,random,sobel,gradient,gradcam

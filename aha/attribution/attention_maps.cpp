@@ -50,6 +50,11 @@ Tensor legrad_share(const Tensor& gradient) {
   return gradient.relu().flatten(0, 1).sum(0) / static_cast<double>(gradient.size(0) * gradient.size(2));
 }
 
+Tensor direct_share(const Tensor& attention, const Tensor& gradient, bool relu) {
+  const Tensor products = attention * gradient;
+  return (relu ? products.clamp_min(0) : products).flatten(0, 1).sum(0);
+}
+
 Tensor integrated_row(const Tensor& path_mean_gradient) {
   return path_mean_gradient.relu().mean(0);
 }

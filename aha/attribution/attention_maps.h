@@ -45,6 +45,11 @@ Tensor attention_cam(const Tensor& attention, const Tensor& gradient, int64_t pr
 // LeGrad's share of one block: relu(G) averaged over heads and all T queries, (T).
 Tensor legrad_share(const Tensor& gradient);
 
+// Direct logit attribution's share of one block, gradients as AttentionVisit::Gradient::kDirect has them:
+// what each token adds to the logit, A * G summed over heads and queries, (T). `relu` leaves the negative
+// out.
+Tensor direct_share(const Tensor& attention, const Tensor& gradient, bool relu);
+
 // Integrated attention gradient of the class row: mean_heads relu(G), G (heads, T) averaged over the path
 // before; (T).
 Tensor integrated_row(const Tensor& path_mean_gradient);

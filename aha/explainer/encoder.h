@@ -27,15 +27,17 @@ class Encoder {
   // pixels (B, 3, H, W) in [0, 1] -> one (B, C_k, h_k, w_k) a level. No gradient flows.
   virtual std::vector<Tensor> features(const Tensor& pixels) = 0;
 
-  // Whether features come from the very forward pass of `target` that chefer (attribution/chefer.h) begins
-  // with.
-  virtual bool gives_chefer(const Classifier& target) const { return false; }
-  struct FeaturesAndChefer {
+  // Whether features come from the forward pass of `target` that the relevance of its patches begins with
+  // (Classifier::relevance).
+  virtual bool gives_relevance(const Classifier& target) const { return false; }
+  struct FeaturesAndRelevance {
     std::vector<Tensor> levels;
-    Tensor values;  // chefer_values()
+    Tensor values;  // of the patches, (B, n)
   };
   // Both from that one pass, classes (B) int64; nothing where images of this size do not run that way.
-  virtual std::optional<FeaturesAndChefer> features_and_chefer(const Tensor& pixels, const Tensor& classes) {
+  virtual std::optional<FeaturesAndRelevance> features_and_relevance(const Tensor& pixels,
+                                                                     const Tensor& classes,
+                                                                     TokenRelevance rule) {
     return std::nullopt;
   }
 

@@ -27,7 +27,7 @@ Features Explainer::features(const Tensor& pixels, const Tensor& classes) {
   const int64_t H = pixels.size(2), W = pixels.size(3);
   const auto& prior = decoder_->options.prior;
   if (shares_forward())
-    if (const auto both = encoder_->features_and_chefer(pixels, classes))
+    if (const auto both = encoder_->features_and_relevance(pixels, classes, prior_rule(prior)))
       return {both->levels, H, W, map_of_order(both->values, H, W)};
   return {encoder_->features(pixels), H, W,
           prior == "none" ? Tensor() : prior_map(prior, *target_, pixels, classes)};
@@ -44,7 +44,7 @@ std::unique_ptr<Explainer> Explainer::on_target(Classifier& other) const {
 }
 
 bool Explainer::shares_forward() const {
-  return decoder_->options.prior == "chefer" && encoder_->gives_chefer(*target_);
+  return decoder_->options.prior != "none" && encoder_->gives_relevance(*target_);
 }
 
 std::shared_ptr<DecoderImpl> Explainer::decoder_copy() {

@@ -32,7 +32,9 @@ Fields fields(ExplainerShape& s) {
       .choices({"none", "sigmoid"})
       .add("padding", s.padding, "of the decoder's 3x3 convolutions")
       .choices({"zeros", "replicate"})
-      .add("prior", s.prior, "a map of the target's own to begin from; costs a backward pass per map")
+      .add("prior", s.prior,
+           "a map of the target's own to begin from; chefer costs a backward pass per map, logit-attribution "
+           "none")
       .choices(kPriors)
       .add("prior-weight", s.prior_weight, "what the prior's order, 0 to 1, is multiplied by")
       .range(0, 1e6);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "aha/attribution/chefer.h"
+#include "aha/attribution/logit_attribution.h"
 #include "aha/networks/convnext.h"
 #include "aha/networks/vit.h"
 #include "aha/nn/module_state.h"
@@ -371,10 +372,12 @@ TEST(Decoder, HasTheSameGradientsWithAndWithoutOneDnn) {
   }
 }
 
-TEST(Explainer, BeginsAsTheOrderOfItsPrior) {
+class ExplainerPrior : public testing::TestWithParam<std::string> {};
+
+TEST_P(ExplainerPrior, IsTheOrderThatAnExplainerBeginsWith) {
   VitClassifier target(vit_of_8_pixels(), info_of(8));
   auto options = small_decoder({8, 8}, {2, 1});
-  options.prior = "chefer";
+  options.prior = GetParam();
   options.prior_weight = 6;
   Explainer explainer(encoder_from_target(target, {"block.0", "block.1"}), options, &target);
   explainer.decoder()->eval();
@@ -383,7 +386,8 @@ TEST(Explainer, BeginsAsTheOrderOfItsPrior) {
 
   explainer.decoder()->start_from_prior();
   const Tensor map = explainer.map(pixels, classes);
-  const auto patches = chefer_values(target, pixels, classes);  // (2, 4)
+  const auto patches = (GetParam() == "chefer" ? chefer_values(target, pixels, classes)
+                                               : logit_values(target, pixels, classes));  // (2, 4)
   for (int b = 0; b < 2; ++b) {
     // The corners of a 2 x 2 grid upsampled to 8 x 8 are its values: thirds, as there are four patches.
     const auto corners = torch::stack({map[b][0][0], map[b][0][7], map[b][7][0], map[b][7][7]});
@@ -393,6 +397,8 @@ TEST(Explainer, BeginsAsTheOrderOfItsPrior) {
   EXPECT_FALSE(map.equal(decoded));  // the decoder's share was not nothing
   EXPECT_TRUE(map.narrow(0, 1, 1).equal(explainer.map(pixels.narrow(0, 1, 1), classes.narrow(0, 1, 1))));
 }
+
+INSTANTIATE_TEST_SUITE_P(All, ExplainerPrior, testing::Values("chefer", "logit-attribution"));
 
 TEST(Explainer, SaysWhatItsPriorNeeds) {
   VitClassifier target(vit_of_8_pixels(), info_of(8));

@@ -1,6 +1,7 @@
 #include "aha/explainer/prior.h"
 
 #include "aha/attribution/chefer.h"
+#include "aha/attribution/logit_attribution.h"
 #include "aha/attribution/target_gradient.h"
 #include "aha/base/error.h"
 #include "aha/base/square_side.h"
@@ -17,9 +18,13 @@ Tensor ranks(const Tensor& values) {
 
 }  // namespace
 
+TokenRelevance prior_rule(const std::string& name) {
+  return name == "logit-attribution" ? TokenRelevance::kDirect : TokenRelevance::kChefer;
+}
+
 void check_prior(const std::string& name, const Classifier& target) {
   if (name == "none") return;
-  if (name != "chefer") throw unknown_name_error("prior", name, kPriors);
+  if (std::ranges::find(kPriors, name) == kPriors.end()) throw unknown_name_error("prior", name, kPriors);
   if (attention_taps(target).empty())
     throw input_error("--prior {}: expected a target with attention, found {} ({})", name, target.info().name,
                       target.info().architecture);
@@ -27,7 +32,9 @@ void check_prior(const std::string& name, const Classifier& target) {
 
 Tensor prior_map(const std::string& name, Classifier& target, const Tensor& pixels, const Tensor& classes) {
   check_prior(name, target);
-  return map_of_order(chefer_values(target, pixels, classes), pixels.size(2), pixels.size(3));
+  const Tensor values = prior_rule(name) == TokenRelevance::kDirect ? logit_values(target, pixels, classes)
+                                                                    : chefer_values(target, pixels, classes);
+  return map_of_order(values, pixels.size(2), pixels.size(3));
 }
 
 Tensor map_of_order(const Tensor& values, int64_t height, int64_t width) {

@@ -2,8 +2,8 @@
 // to learn from, the decoder then corrects a good order instead of finding one.
 //
 // It is the order of the patches, not their values: 0 for the least important, 1 for the most, bilinear in
-// between. It costs a forward and a backward of the target, so such an explainer is no longer one forward
-// pass.
+// between. chefer costs a forward and a backward pass of the target; logit-attribution the forward pass
+// alone, which is that of the explainer's own features where these are the target's.
 #pragma once
 
 #include <string>
@@ -13,7 +13,14 @@
 
 namespace aha {
 
-inline const std::vector<std::string> kPriors = {"none", "chefer"};
+inline const std::vector<std::string> kPriors = {"none", "chefer", "logit-attribution"};
+
+// Passes of a prior beside its forward pass.
+inline int prior_backwards(const std::string& name) {
+  return name == "chefer" ? 1 : 0;
+}
+// How the patches are valued.
+TokenRelevance prior_rule(const std::string& name);
 
 // Throws where this target has no such map.
 void check_prior(const std::string& name, const Classifier& target);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "aha/attribution/chefer.h"
+#include "aha/attribution/logit_attribution.h"
 #include "aha/base/parallel.h"
 #include "aha/explainer/explainer.h"
 #include "aha/explainer/prior.h"
@@ -232,17 +233,21 @@ TEST_P(EngineOf, RelevanceIsCheferOfTheTaps) {
   const auto encoder =
       encoder_from_target(fast, {fmt::format("block.0+block.{}.attention", config().depth - 1),
                                  fmt::format("block.{}", config().depth - 1)});
-  ASSERT_TRUE(encoder->gives_chefer(fast));
-  EXPECT_FALSE(encoder->gives_chefer(plain));
+  ASSERT_TRUE(encoder->gives_relevance(fast));
+  EXPECT_FALSE(encoder->gives_relevance(plain));
   for (int again = 0; again < 2; ++again) {
-    const auto both = encoder->features_and_chefer(pixels, classes);
     const auto levels = encoder->features(pixels);
-    ASSERT_TRUE(both);
-    EXPECT_TRUE(torch::equal(both->values, found));
-    for (size_t k = 0; k < 2; ++k) EXPECT_TRUE(torch::equal(both->levels.at(k), levels[k])) << k;
+    for (const auto rule : {TokenRelevance::kChefer, TokenRelevance::kDirect}) {
+      const auto both = encoder->features_and_relevance(pixels, classes, rule);
+      ASSERT_TRUE(both);
+      EXPECT_TRUE(torch::equal(
+          both->values, rule == TokenRelevance::kChefer ? found : logit_values(fast, pixels, classes)));
+      for (size_t k = 0; k < 2; ++k) EXPECT_TRUE(torch::equal(both->levels.at(k), levels[k])) << k;
+    }
   }
-  EXPECT_FALSE(
-      encoder->features_and_chefer(torch::rand({1, 3, size / 2, size / 2}), classes.narrow(0, 0, 1)));
+  EXPECT_FALSE(encoder->features_and_relevance(torch::rand({1, 3, size / 2, size / 2}),
+                                               classes.narrow(0, 0, 1), TokenRelevance::kChefer));
+  EXPECT_LT(relative(logit_values(fast, pixels, classes), logit_values(plain, pixels, classes)), kExact);
 }
 
 struct Seen {
@@ -262,7 +267,7 @@ std::vector<std::vector<Seen>> seen_in(Classifier& target, const Tensor& pixels,
 
 using Visited = AttentionVisit::Gradient;
 constexpr Visited kVisited[] = {Visited::kNone, Visited::kLogit, Visited::kReadOutClass,
-                                Visited::kReadOutMean};
+                                Visited::kReadOutMean, Visited::kDirect};
 
 ClassifierInfo info_of(const VitConfig& config) {
   ClassifierInfo info;
@@ -309,6 +314,18 @@ TEST_P(EngineOf, AttentionAndItsGradientEqualLibtorchs) {
         }
       }
   }
+}
+
+TEST(Engine, GivesTheNetworkItsOrderOfChannels) {
+  const VitConfig config = small_vit();
+  Vit network = random_network(config);
+  auto info = info_of(config);
+  const Tensor pixels = torch::rand({2, 3, config.image_size, config.image_size});
+  const Tensor rgb = VitClassifier(network, info).logits(pixels);
+  info.input.order = ChannelOrder::kBgr;
+  VitClassifier plain(network, info), fast(network, info, Precision::kF32);
+  EXPECT_LT(relative(fast.logits(pixels), plain.logits(pixels)), kExact);
+  EXPECT_GT(relative(plain.logits(pixels), rgb), 1e-2);
 }
 
 TEST(Engine, AttentionIsTheSameAloneAndWithAnyThreads) {

@@ -131,6 +131,7 @@ std::vector<MethodRecord>& all_methods() {
       {MethodKind::kTransformer, {
           rollout_method(),
           chefer_method(),
+          logit_attribution_method(),
           legrad_method(),
           tis_method(),
           vit_cx_method(),
@@ -145,6 +146,7 @@ std::vector<MethodRecord>& all_methods() {
                       "rise-insertion"}, mda_method()),
       }},
       {MethodKind::kConvNet, {
+          cam_method(),
           gradcam_plus_method(),
           hirescam_method(),
           layercam_method(),

@@ -27,8 +27,8 @@ std::unique_ptr<Method> make_feature_cam() {
 
 }  // namespace
 
-Tensor feature_cam(Classifier& target, const Tensor& pixels,
-                   const std::function<Tensor(int64_t, const Tensor&)>& raw) {
+Tensor feature_values(Classifier& target, const Tensor& pixels,
+                      const std::function<Tensor(int64_t, const Tensor&)>& raw) {
   const Tensor features = target.features(pixels, {feature_tap(target)})[0];  // (B, C, h, w)
   const int64_t B = pixels.size(0);
   std::vector<Tensor> maps(static_cast<size_t>(B));
@@ -37,7 +37,12 @@ Tensor feature_cam(Classifier& target, const Tensor& pixels,
     one_thread_each(B, piece);
   else
     for (int64_t b = 0; b < B; ++b) piece(b);
-  return cam_finished(torch::cat(maps).detach(), pixels.size(2), pixels.size(3));
+  return torch::cat(maps).detach();
+}
+
+Tensor feature_cam(Classifier& target, const Tensor& pixels,
+                   const std::function<Tensor(int64_t, const Tensor&)>& raw) {
+  return cam_finished(feature_values(target, pixels, raw), pixels.size(2), pixels.size(3));
 }
 
 Tensor feature_cam(Classifier& target, const Tensor& pixels, const Tensor& classes, RawCam raw) {

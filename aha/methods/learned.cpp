@@ -3,6 +3,7 @@
 #include "aha/base/error.h"
 #include "aha/base/log.h"
 #include "aha/explainer/explainer_catalog.h"
+#include "aha/explainer/prior.h"
 #include "aha/methods/method_records.h"
 #include "aha/objective/refine.h"
 
@@ -125,10 +126,12 @@ class Learned : public Method {
   Passes passes(int steps, int beside) const {
     const auto each = static_cast<double>(steps * options_.grids * 2 * options_.objective.steps) *
                       static_cast<double>(options_.objective.references.size());
-    // Features are a forward pass, a prior is a forward and a backward pass; the same forward pass where they
-    // can share it.
-    const bool prior = explainer_->decoder()->options.prior != "none", shared = explainer_->shares_forward();
-    return {each + beside + (sees_target_ ? 1 : 0) + (prior && !shared ? 1 : 0), each + (prior ? 1 : 0)};
+    // Features are a forward pass, a prior is another and maybe a backward pass; the same forward pass where
+    // they can share it.
+    const auto& name = explainer_->decoder()->options.prior;
+    const bool prior = name != "none", shared = explainer_->shares_forward();
+    return {each + beside + (sees_target_ ? 1 : 0) + (prior && !shared ? 1 : 0),
+            each + prior_backwards(name)};
   }
 
   Explainer* explainer_ = nullptr;

@@ -10,6 +10,7 @@
 #include "aha/base/shipped.h"
 #include "aha/networks/network_classifier.h"
 #include "aha/networks/onnx.h"
+#include "aha/networks/public_models.h"
 #include "aha/networks/torchscript.h"
 #include "aha/networks/weight_summary.h"
 #include "aha/nn/module_state.h"
@@ -74,10 +75,11 @@ LoadedNetwork load_directory(const std::string& name, const std::string& directo
 
 std::optional<std::string> model_directory(const std::string& spec) {
   if (fs::is_regular_file(fs::path(spec) / "model.json")) return spec;
-  const auto folder = bundled_models_folder();
   const bool plain_name = !spec.empty() && spec.find('/') == std::string::npos && spec != "." && spec != "..";
-  if (plain_name && !folder.empty() && fs::is_regular_file(fs::path(folder) / spec / "model.json"))
-    return (fs::path(folder) / spec).string();
+  if (!plain_name) return std::nullopt;
+  for (const auto& folder : {bundled_models_folder(), fetched_models_folder()})
+    if (!folder.empty() && fs::is_regular_file(fs::path(folder) / spec / "model.json"))
+      return (fs::path(folder) / spec).string();
   return std::nullopt;
 }
 
@@ -99,6 +101,9 @@ Error unknown_model_error(const std::string& spec) {
   }
   if (fs::is_directory(spec))
     return input_error("{}: expected a model directory, found no model.json in it", spec);
+  for (const auto& model : public_models())
+    if (model.name == spec)
+      return input_error("{0} is not on this machine: `aha get {0}` brings it ({1})", spec, model.summary);
   std::vector<std::string> available;
   for (const auto& model : bundled_models()) available.push_back(model.name);
   for (const char* form : {"a model directory", "ARCHITECTURE:FILE", "onnx:FILE.onnx", "script:FILE.pt"})

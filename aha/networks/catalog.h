@@ -1,6 +1,6 @@
 // Every network by name: bundled models, and the five ways to say which model is meant.
 //
-//   NAME            a bundled model, models/NAME
+//   NAME            a bundled model, models/NAME, or one that `aha get NAME` brought (public_models.h)
 //   path/to/dir     a model directory (model.json, model.safetensors)
 //   vit_b_16:FILE   a known architecture (family.h) with public weights: safetensors or .pth, anyone's key
 //   names

@@ -144,7 +144,7 @@ TEST(Preprocessing, RefusesWhatItDoesNotUnderstand) {
   EXPECT_THAT(refusal(R"({"input_size":[3,-4,-4]})"), HasSubstr("1..16384"));
   EXPECT_THAT(refusal(R"({"input_size":[3,8,8],"std":[0,1,1]})"), HasSubstr("above 0"));
   EXPECT_THAT(refusal(R"({"input_size":[3,8,8],"mean":"x"})"), HasSubstr("three numbers"));
-  EXPECT_THAT(refusal(R"({"input_size":[3,8,8],"channel_order":"BGR"})"), HasSubstr("RGB"));
+  EXPECT_THAT(refusal(R"({"input_size":[3,8,8],"channel_order":"GBR"})"), HasSubstr("RGB, BGR"));
   EXPECT_THAT(refusal("[1]"), HasSubstr("expected a JSON object"));
   EXPECT_THAT(message_of([] { json_from_text("{\"a\":", "p.json"); }), HasSubstr("p.json: not valid JSON"));
 }
@@ -162,6 +162,24 @@ TEST(Card, GoesToJsonAndBack) {
   card.training = {{"steps", 3}};
   const json written = json_from_card(card);
   EXPECT_EQ(json(json_from_card(card_from_json(written, "card"))), written);
+}
+
+TEST(Card, SaysWhichChannelsAndRangeTheNetworkGets) {
+  auto j = nlohmann::json::parse(
+      R"({"size":8,"resize":{"rule":"none"},"crop":false,"filter":"bilinear","mean":[30,20,10],"std":[1,2,4],)"
+      R"("channel_order":"BGR","range":[0,255]})");
+  const InputSpec input = input_from_card_json(j, "test");
+  EXPECT_EQ(input.order, ChannelOrder::kBgr);
+  // Red is 1 in the first channel of the pixels and comes last to the network, as (255 - 30) / 1.
+  const Tensor red = torch::tensor({1.0f, 0.0f, 0.0f}).view({1, 3, 1, 1});
+  EXPECT_TRUE(torch::allclose(network_input(red, input).flatten(), torch::tensor({-2.5f, -10.0f, 225.0f})));
+  EXPECT_TRUE(torch::allclose(normalized(red, input).flatten(), torch::tensor({225.0f, -10.0f, -2.5f})));
+  const InputSpec again = input_from_card_json(card_json_from_input(input), "test");
+  EXPECT_EQ(again.order, ChannelOrder::kBgr);
+  EXPECT_EQ(again.mean, input.mean);
+  EXPECT_THAT(text_from_input(input), HasSubstr("BGR"));
+  j["channel_order"] = "GBR";
+  EXPECT_THAT(message_of([&] { input_from_card_json(j, "test"); }), HasSubstr("RGB, BGR"));
 }
 
 TEST(Card, RefusesAKeyItDoesNotKnow) {

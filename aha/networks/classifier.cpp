@@ -66,19 +66,31 @@ void Classifier::visit_attention(const Tensor& pixels, const Tensor& classes, co
   for (const auto& name : tap_names())
     if (name.ends_with(".attention") && blocks++ >= visit.first_block)
       taps.insert(taps.end(), {name.substr(0, name.rfind('.')), name});
+  const size_t shown = taps.size();
+  if (visit.gradient == Gradient::kDirect)
+    for (size_t i = 0; i < shown; i += 2) taps.push_back(taps[i] + ".norm1");
   if (blocks == 0)
     throw input_error("{}: expected a network with attention, found {}", info_.name, info_.architecture);
-  const torch::AutoGradMode with_grad(visit.gradient != Gradient::kNone);
+  const bool backward = visit.gradient != Gradient::kNone && visit.gradient != Gradient::kDirect;
+  const torch::AutoGradMode with_grad(backward);
   for (int64_t b = 0; b < pixels.size(0); ++b) {  // libtorch's last bits differ with the number of images
     Taps kept(taps);
     const int64_t wanted = classes[b].item<int64_t>();
-    const Tensor x =
-        pixels.narrow(0, b, 1).detach().clone().requires_grad_(visit.gradient != Gradient::kNone);
-    const Tensor logit = logits(x, &kept)[0][wanted];
-    std::vector<Tensor> attention, gradients(taps.size() / 2);
-    for (size_t i = 1; i < taps.size(); i += 2) attention.push_back(kept.at(taps[i]));
-    if (visit.gradient == Gradient::kLogit) gradients = torch::autograd::grad({logit}, attention);
+    const Tensor x = pixels.narrow(0, b, 1).detach().clone().requires_grad_(backward);
+    const Tensor logits_of_x = logits(x, &kept);
+    std::vector<Tensor> attention, gradients(shown / 2);
+    for (size_t i = 1; i < shown; i += 2) attention.push_back(kept.at(taps[i]));
+    if (visit.gradient == Gradient::kLogit)
+      gradients = torch::autograd::grad({logits_of_x[0][wanted]}, attention);
+    Tensor stream;  // (Q, D)
+    if (visit.gradient == Gradient::kDirect) {
+      Tensor weights = torch::full_like(logits_of_x[0], -1.0 / static_cast<double>(logits_of_x.size(1)));
+      weights[wanted] += 1;
+      stream = head_direction(kept.at(taps[shown - 2])[0], weights);
+    }
     for (size_t i = attention.size(); i-- > 0;) {
+      const int block = visit.first_block + static_cast<int>(i);
+      Tensor weights = attention[i].detach()[0];  // (heads, T, T)
       if (visit.gradient == Gradient::kReadOutClass || visit.gradient == Gradient::kReadOutMean) {
         Tensor tokens = kept.at(taps[2 * i]);
         // One copy for each token that a head reads: a distilled network has two.
@@ -86,8 +98,11 @@ void Classifier::visit_attention(const Tensor& pixels, const Tensor& classes, co
           tokens = tokens.mean(1, true).expand({-1, prefix_tokens(), -1});
         gradients[i] = torch::autograd::grad({read_out(tokens)[0][wanted]}, {attention[i]}, {}, true)[0];
       }
-      visitor(b, visit.first_block + static_cast<int>(i), attention[i].detach()[0],
-              gradients[i].defined() ? gradients[i][0] : Tensor());
+      if (visit.gradient == Gradient::kDirect) {
+        gradients[i] = attention_gradient(block, kept.at(taps[shown + i])[0], stream).unsqueeze(0);
+        weights = weights.slice(1, 0, stream.size(0));
+      }
+      visitor(b, block, weights, gradients[i].defined() ? gradients[i][0] : Tensor());
     }
   }
 }
@@ -105,6 +120,18 @@ Tensor Classifier::patch_subset_logits(const Tensor&, const Tensor&) {
 Tensor Classifier::logits_from_features(const Tensor&) {
   throw input_error("{}: expected a ConvNet that ends in pooled feature maps, found {}", info_.name,
                     info_.architecture);
+}
+
+Tensor Classifier::head_direction(const Tensor& read, const Tensor& weights) {
+  const torch::AutoGradMode with_grad(true);
+  const Tensor pooled = read.detach().clone().requires_grad_(true);
+  const Tensor logits = logits_from_features(pooled.unsqueeze(2).unsqueeze(3));  // (n, C)
+  return torch::autograd::grad({(logits * weights).sum()}, {pooled})[0];
+}
+
+Tensor Classifier::attention_gradient(int, const Tensor&, const Tensor&) {
+  throw input_error("{}: expected a vision transformer, whose attention writes into its tokens, found {}",
+                    info_.name, info_.architecture);
 }
 
 Tensor Classifier::read_out(const Tensor&) {
@@ -133,6 +160,15 @@ Tensor normalized(const Tensor& pixels, const InputSpec& spec) {
         .view({1, 3, 1, 1});
   };
   return (pixels - channel(spec.mean)) / channel(spec.std);
+}
+
+Tensor network_input(const Tensor& pixels, const InputSpec& spec) {
+  const Tensor rgb = normalized(pixels, spec);
+  return spec.order == ChannelOrder::kBgr ? rgb.flip(1) : rgb;
+}
+
+Tensor weights_for_rgb(const Tensor& weights, const InputSpec& spec) {
+  return spec.order == ChannelOrder::kBgr ? weights.flip(1) : weights;
 }
 
 InputSpec with_overrides(InputSpec spec, const LoadOptions& options) {

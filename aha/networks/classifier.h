@@ -22,6 +22,8 @@ namespace aha {
 
 enum class ResizeRule { kShortSide, kStretch, kNone };
 
+enum class ChannelOrder { kRgb, kBgr };
+
 // How an image becomes the network's input.
 struct InputSpec {
   int size = 224;  // side of the square that the network sees
@@ -31,7 +33,9 @@ struct InputSpec {
   Filter filter = Filter::kBilinear;
   bool crop = true;  // center crop to `size` after resizing
   std::array<double, 3> mean = {0.485, 0.456, 0.406};
-  std::array<double, 3> std = {0.229, 0.224, 0.225};
+  std::array<double, 3> std = {0.229, 0.224, 0.225};  // both of red, green, blue in [0, 1]
+  // In which the network gets them. Images, maps, references and colors are RGB everywhere else.
+  ChannelOrder order = ChannelOrder::kRgb;
 };
 
 constexpr std::array<double, 3> kImageNetMeanColor = {0.485, 0.456, 0.406};
@@ -97,6 +101,11 @@ class Classifier {
   // differentiable. Of ConvNets that offer this tap.
   virtual Tensor logits_from_features(const Tensor& features);
 
+  // The gradient of sum_c weights_c logit_c, weights (C), by what the head reads before a final norm, that
+  // norm's standard deviation held fixed: the logit is then a sum over the parts of what is read. read (n, D)
+  // are pooled features -> (n, D), or the tokens of one image behind the last block -> (class tokens, D).
+  virtual Tensor head_direction(const Tensor& read, const Tensor& weights);
+
   // The last linear layer, (C, D); undefined where it is not known.
   virtual Tensor head_weights() const { return {}; }
 
@@ -106,19 +115,20 @@ class Classifier {
   // patches, which are row-major. 0 = no transformer.
   virtual int prefix_tokens() const { return 0; }
 
-  // Chefer's relevance of every patch (attribution formulas: attention_maps.h) and the features of these
-  // taps, from one forward and one backward pass; classes (B) int64. Nothing where this network has no engine
-  // for it, or not for this size.
+  // Relevance of every patch (attribution formulas: attention_maps.h) and the features of these taps, from
+  // one forward and, for Chefer's, one backward pass; classes (B) int64. Nothing where this network has no
+  // engine for it, or not for this size.
   virtual bool gives_relevance(const std::vector<std::string>& taps) const { return false; }
   virtual std::optional<RelevanceAndFeatures> relevance(const Tensor& pixels, const Tensor& classes,
-                                                        const std::vector<std::string>& taps) {
+                                                        const std::vector<std::string>& taps,
+                                                        TokenRelevance rule = TokenRelevance::kChefer) {
     return std::nullopt;
   }
 
   // Shows the attention of each image, last block first: formulas that follow the class token's row down to
   // the patches need no more than one block at a time. Images may be shown in turns and from several threads,
   // one image's blocks from one. An image's numbers do not depend on its batch mates. Cost: one forward pass,
-  // and the backward pass to first_block.
+  // and the backward pass to first_block; none for kDirect.
   virtual void visit_attention(const Tensor& pixels, const Tensor& classes, const AttentionVisit& visit,
                                const AttentionVisitor& visitor);
 
@@ -133,6 +143,9 @@ class Classifier {
   virtual Tensor patch_subset_logits(const Tensor& pixels, const Tensor& patches);
   // Final norm and head applied to the tokens (B, T, D) behind any block -> (B, C).
   virtual Tensor read_out(const Tensor& tokens);
+  // By a block's attention, where `stream` (Q, D) is the gradient of what it writes into the first Q tokens,
+  // and `normed` (T, D) what it reads (tap "block.N.norm1"): (heads, Q, T)
+  virtual Tensor attention_gradient(int block, const Tensor& normed, const Tensor& stream);
 
   // Nothing = no engine.
   virtual std::optional<EngineMemory> engine_memory() const { return std::nullopt; }
@@ -149,8 +162,12 @@ std::vector<Tensor> maps_from_taps(const std::vector<Tensor>& values, const std:
 // the division by 255.
 Tensor input_from_image(const Image& image, const InputSpec& spec);
 
-// (B, 3, H, W) pixels -> (x - mean) / std
+// (B, 3, H, W) pixels -> (x - mean) / std, RGB
 Tensor normalized(const Tensor& pixels, const InputSpec& spec);
+// The same in the network's order of channels: what its first layer gets.
+Tensor network_input(const Tensor& pixels, const InputSpec& spec);
+// Weights (., 3, ., .) of a first layer that expects this order, for one that gets RGB.
+Tensor weights_for_rgb(const Tensor& weights, const InputSpec& spec);
 
 // The recipe with the user's overrides in it.
 InputSpec with_overrides(InputSpec spec, const LoadOptions& options);

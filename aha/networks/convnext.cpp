@@ -6,6 +6,7 @@
 #include "aha/networks/convnext_engine.h"
 #include "aha/networks/family.h"
 #include "aha/nn/module_state.h"
+#include "aha/nn/norm_direction.h"
 
 namespace aha {
 
@@ -106,6 +107,11 @@ Tensor ConvNextImpl::forward(const Tensor& x, Taps* taps) {
 
 Tensor ConvNextImpl::logits_from_features(const Tensor& features) {
   return head(features);
+}
+
+Tensor ConvNextImpl::head_direction(const Tensor& read, const Tensor& weights) {
+  const torch::NoGradGuard no_grad;
+  return through_norm(weights.matmul(head->fc->weight) * head->norm->weight, read, config.head_eps);
 }
 
 std::vector<std::string> ConvNextImpl::tap_names() const {

@@ -74,6 +74,7 @@ struct ConvNextImpl : torch::nn::Cloneable<ConvNextImpl>, Network {
   std::vector<std::string> default_levels() const override;  // the stages
   Tensor head_weights() const override { return head->fc->weight; }
   Tensor logits_from_features(const Tensor& features) override;
+  Tensor head_direction(const Tensor& read, const Tensor& weights) override;
   std::unique_ptr<Engine> make_engine(const InputSpec& input, Precision precision) override;
   // Truncated normal of std 0.02 for convolutions and matrices, zero biases, layer scale 1e-6; the same seed
   // gives the same numbers.

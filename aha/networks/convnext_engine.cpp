@@ -17,7 +17,7 @@ FrozenConvNextWeights frozen_weights_from(ConvNext& network, const InputSpec& in
   w.head_eps = network->config.head_eps;
   w.mean = input.mean;
   w.std = input.std;
-  w.stem_weight = conv(network->stem, 0)->weight;
+  w.stem_weight = weights_for_rgb(conv(network->stem, 0)->weight, input);
   w.stem_bias = conv(network->stem, 0)->bias;
   w.stem_norm_weight = norm(network->stem, 1)->weight;
   w.stem_norm_bias = norm(network->stem, 1)->bias;

@@ -73,7 +73,7 @@ void ExportedClassifier::probe(ClassifierInfo info, const Preprocessing& preproc
 Tensor ExportedClassifier::raw(const Tensor& pixels, Taps* taps) {
   std::string reason;
   try {
-    return output(normalized(pixels, info_.input), taps);
+    return output(network_input(pixels, info_.input), taps);
   } catch (const c10::Error& error) {
     reason = first_line(error.what_without_backtrace());
   } catch (const Error&) {

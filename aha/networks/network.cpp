@@ -17,6 +17,11 @@ Tensor Network::read_out(const Tensor&) {
   throw input_error("expected a vision transformer, whose tokens can be read out, found a {}", family());
 }
 
+Tensor Network::attention_gradient(int, const Tensor&, const Tensor&) {
+  throw input_error("expected a vision transformer, whose attention writes into its tokens, found a {}",
+                    family());
+}
+
 void Network::visit_attention_relevance(const Tensor&, int64_t, int, const BlockVisitor&) {
   throw input_error("expected a vision transformer, whose attention has a relevance, found a {}", family());
 }

@@ -35,7 +35,7 @@ class Engine {
   };
   virtual bool gives_relevance() const { return false; }
   virtual Relevance relevance(const Tensor& pixels, const Tensor& classes,
-                              const std::vector<std::string>& taps) {
+                              const std::vector<std::string>& taps, TokenRelevance rule) {
     return {};
   }
   // As Classifier's. False, or nothing, where the engine has no way of its own.
@@ -71,11 +71,14 @@ class Network {
   virtual int prefix_tokens() const { return 0; }
   virtual Tensor patch_subset_logits(const Tensor& x, const Tensor& patches);
   virtual Tensor read_out(const Tensor& tokens);
+  virtual Tensor attention_gradient(int block, const Tensor& normed, const Tensor& stream);
   using BlockVisitor = std::function<void(int block, const Tensor& relevance, const Tensor& gradient)>;
   virtual void visit_attention_relevance(const Tensor& x, int64_t wanted, int first_block,
                                          const BlockVisitor& visitor);  // of one image
   // Of ConvNets that offer the tap "features".
   virtual Tensor logits_from_features(const Tensor& features);
+  // As Classifier's. Undefined where a linear head reads the pooled features themselves.
+  virtual Tensor head_direction(const Tensor& read, const Tensor& weights) { return {}; }
 
   // Filled from a file, frozen, in eval mode, in the memory order it runs fastest in.
   virtual void load_weights(TensorTable table);

@@ -20,7 +20,7 @@ bool NetworkClassifier::on_engine(const Tensor& pixels) const {
 
 Tensor NetworkClassifier::logits(const Tensor& pixels, Taps* taps) {
   if (!taps && on_engine(pixels) && info_.classes > 0) return engine_->logits(pixels);
-  return network_->forward(normalized(pixels, info_.input), taps);
+  return network_->forward(network_input(pixels, info_.input), taps);
 }
 
 std::vector<Tensor> NetworkClassifier::features(const Tensor& pixels, const std::vector<std::string>& taps) {
@@ -40,9 +40,10 @@ bool NetworkClassifier::gives_relevance(const std::vector<std::string>& taps) co
 }
 
 std::optional<RelevanceAndFeatures> NetworkClassifier::relevance(const Tensor& pixels, const Tensor& classes,
-                                                                 const std::vector<std::string>& taps) {
+                                                                 const std::vector<std::string>& taps,
+                                                                 TokenRelevance rule) {
   if (!gives_relevance(taps) || !on_engine(pixels)) return std::nullopt;
-  const auto found = engine_->relevance(pixels, classes, taps);
+  const auto found = engine_->relevance(pixels, classes, taps, rule);
   return RelevanceAndFeatures{found.tokens.slice(1, prefix_tokens()),
                               maps_from_taps(found.taps, taps, prefix_tokens())};
 }
@@ -55,7 +56,7 @@ void NetworkClassifier::visit_attention(const Tensor& pixels, const Tensor& clas
 
 void NetworkClassifier::visit_attention_relevance(const Tensor& pixels, const Tensor& classes,
                                                   int first_block, const AttentionVisitor& visitor) {
-  const Tensor x = normalized(pixels, info_.input);
+  const Tensor x = network_input(pixels, info_.input);
   one_thread_each(pixels.size(0), [&](int64_t b) {
     network_->visit_attention_relevance(x.narrow(0, b, 1), classes[b].item<int64_t>(), first_block,
                                         [&](int block, const Tensor& relevance, const Tensor& gradient) {
@@ -69,7 +70,12 @@ Tensor NetworkClassifier::patch_subset_logits(const Tensor& pixels, const Tensor
   const torch::NoGradGuard no_grad;
   if (on_engine(pixels))
     if (auto found = engine_->patch_subset_logits(pixels, patches)) return *found;
-  return network_->patch_subset_logits(normalized(pixels, info_.input), patches);
+  return network_->patch_subset_logits(network_input(pixels, info_.input), patches);
+}
+
+Tensor NetworkClassifier::head_direction(const Tensor& read, const Tensor& weights) {
+  const Tensor found = network_->head_direction(read, weights);
+  return found.defined() ? found : Classifier::head_direction(read, weights);
 }
 
 std::optional<EngineMemory> NetworkClassifier::engine_memory() const {

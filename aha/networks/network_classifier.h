@@ -26,16 +26,21 @@ class NetworkClassifier : public Classifier {
   PerturbedScores perturbed_scores(const PerturbedImages& images, bool with_gradient) override;
   bool gives_relevance(const std::vector<std::string>& taps) const override;
   std::optional<RelevanceAndFeatures> relevance(const Tensor& pixels, const Tensor& classes,
-                                                const std::vector<std::string>& taps) override;
+                                                const std::vector<std::string>& taps,
+                                                TokenRelevance rule) override;
   Tensor patch_subset_logits(const Tensor& pixels, const Tensor& patches) override;
   void visit_attention(const Tensor& pixels, const Tensor& classes, const AttentionVisit& visit,
                        const AttentionVisitor& visitor) override;
   void visit_attention_relevance(const Tensor& pixels, const Tensor& classes, int first_block,
                                  const AttentionVisitor& visitor) override;
   Tensor read_out(const Tensor& tokens) override { return network_->read_out(tokens); }
+  Tensor attention_gradient(int block, const Tensor& normed, const Tensor& stream) override {
+    return network_->attention_gradient(block, normed, stream);
+  }
   Tensor logits_from_features(const Tensor& features) override {
     return network_->logits_from_features(features);
   }
+  Tensor head_direction(const Tensor& read, const Tensor& weights) override;
   std::optional<EngineMemory> engine_memory() const override;
 
   const std::shared_ptr<Network>& shared_network() const { return network_; }

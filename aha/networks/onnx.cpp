@@ -148,7 +148,7 @@ class OnnxClassifier : public ExportedClassifier {
       : program_(std::move(program)) {
     probe(std::move(info), preprocessing, device);
     const torch::NoGradGuard no_grad;
-    taps_ = TapFinder(program_, normalized(probe_pixels(1, info_.input.size, device), info_.input)).find();
+    taps_ = TapFinder(program_, network_input(probe_pixels(1, info_.input.size, device), info_.input)).find();
   }
 
   std::vector<std::string> tap_names() const override { return taps_.order; }

@@ -45,6 +45,7 @@ void check_std(const InputSpec& input, const std::string& where) {
 
 // The names of an enumeration, in its order.
 const std::vector<std::string> kFilterNames = {"nearest", "bilinear", "bicubic"};
+const std::vector<std::string> kOrderNames = {"RGB", "BGR"};
 const std::vector<std::string> kRuleNames = {"short_side", "stretch", "none"};
 
 template <class Enum>
@@ -60,6 +61,25 @@ Filter filter_from_json(const json& object, const char* key, const std::string& 
   // timm's "random" means: any will do
   return name == "random" ? Filter::kBilinear
                           : enum_from_name<Filter>(name, kFilterNames, where + ": " + key);
+}
+
+// What the network gets beside RGB in [0, 1]: "channel_order" RGB or BGR, "range" [low, high] of the values
+// that mean and std are given for.
+void take_order_and_range(const json& j, InputSpec& input, const std::string& where) {
+  input.order = enum_from_name<ChannelOrder>(member_or<std::string>(j, "channel_order", "RGB", where),
+                                             kOrderNames, where + ": channel_order");
+  if (!j.contains("range")) return;
+  const auto& range = j["range"];
+  if (!range.is_array() || range.size() != 2)
+    throw input_error("{}: range: expected two numbers, found {}", where, printable(range.dump()));
+  const auto low = value_from_json<double>(range[0], where), high = value_from_json<double>(range[1], where);
+  if (!(high > low))
+    throw input_error("{}: range: expected low < high, found {}", where, printable(range.dump()));
+  // ((low + (high - low) x) - mean) / std, written as a mean and a std of x in [0, 1].
+  for (int c = 0; c < 3; ++c) {
+    input.mean[c] = (input.mean[c] - low) / (high - low);
+    input.std[c] /= high - low;
+  }
 }
 
 const std::string& name_of(Filter filter) {
@@ -98,24 +118,8 @@ Preprocessing preprocessing_from_ours(const json& j, const std::string& where) {
   if (!member_or(j, "antialias", true, where))
     throw input_error("{}: antialias: expected true, found false; resizing is always antialiased here",
                       where);
-  if (j.contains("channel_order") && j["channel_order"] != "RGB")
-    throw input_error("{}: channel_order: expected RGB, found {}", where,
-                      printable(j["channel_order"].dump()));
   take_normalization(j, p.input, where);
-  if (j.contains("range")) {
-    const auto& range = j["range"];
-    if (!range.is_array() || range.size() != 2)
-      throw input_error("{}: range: expected two numbers, found {}", where, printable(range.dump()));
-    const auto low = value_from_json<double>(range[0], where),
-               high = value_from_json<double>(range[1], where);
-    if (!(high > low))
-      throw input_error("{}: range: expected low < high, found {}", where, printable(range.dump()));
-    // ((low + (high - low) x) - mean) / std, written as a mean and a std of x in [0, 1].
-    for (int c = 0; c < 3; ++c) {
-      p.input.mean[c] = (p.input.mean[c] - low) / (high - low);
-      p.input.std[c] /= high - low;
-    }
-  }
+  take_order_and_range(j, p.input, where);
   p.output = member_or<std::string>(j, "output", p.output, where);
   if (j.contains("output") && p.output != "logits" && p.output != "probabilities")
     throw input_error("{}: output: expected logits or probabilities, found '{}'", where, printable(p.output));
@@ -253,7 +257,7 @@ std::array<double, 3> color_from_json(const json& value, const std::string& wher
 }
 
 InputSpec input_from_card_json(const json& j, const std::string& where) {
-  check_json_keys(j, {"size", "resize", "crop", "filter", "mean", "std"}, where);
+  check_json_keys(j, {"size", "resize", "crop", "filter", "mean", "std", "channel_order", "range"}, where);
   InputSpec input;
   input.size = side_from_json(member(j, "size", where), where + ": size");
   const auto& resize = member(j, "resize", where);
@@ -266,6 +270,7 @@ InputSpec input_from_card_json(const json& j, const std::string& where) {
   input.filter = filter_from_json(j, "filter", where);
   input.mean = triple_from_json(member(j, "mean", where), where + ": mean");
   input.std = triple_from_json(member(j, "std", where), where + ": std");
+  take_order_and_range(j, input, where);
   check_std(input, where);
   return input;
 }
@@ -279,6 +284,7 @@ nlohmann::ordered_json card_json_from_input(const InputSpec& input) {
   j["filter"] = name_of(input.filter);
   j["mean"] = input.mean;
   j["std"] = input.std;
+  if (input.order != ChannelOrder::kRgb) j["channel_order"] = kOrderNames[static_cast<size_t>(input.order)];
   return j;
 }
 
@@ -292,7 +298,8 @@ std::string text_from_input(const InputSpec& input) {
   const auto triple = [](const std::array<double, 3>& t) {
     return fmt::format("{:.4g} {:.4g} {:.4g}", t[0], t[1], t[2]);
   };
-  return text + fmt::format(", mean {}, std {}", triple(input.mean), triple(input.std));
+  return text + fmt::format(", mean {}, std {}{}", triple(input.mean), triple(input.std),
+                            input.order == ChannelOrder::kBgr ? ", BGR" : "");
 }
 
 }  // namespace aha

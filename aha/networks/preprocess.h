@@ -22,8 +22,9 @@ struct Preprocessing {
 
 Preprocessing preprocessing_from_json(const nlohmann::json& json, const std::string& where);
 
-// The card's form: {"size", "resize": {"rule", "size"}, "crop", "filter", "mean", "std"}. Unknown keys are
-// input errors.
+// The card's form: {"size", "resize": {"rule", "size"}, "crop", "filter", "mean", "std"}, and where the
+// network does not get RGB in [0, 1] "channel_order": "BGR" and "range": [0, 255]. mean and std are those of
+// red, green and blue in any order of channels. Unknown keys are input errors.
 InputSpec input_from_card_json(const nlohmann::json& json, const std::string& where);
 nlohmann::ordered_json card_json_from_input(const InputSpec& input);
 

@@ -16,15 +16,15 @@ Tensor conv_then_norm(const torch::nn::Conv2d& conv, const BatchNorm& norm, cons
   return BatchNorm(norm)(torch::nn::Conv2d(conv)(x));
 }
 
-torch::nn::Conv2d convolution(int inputs, int outputs, int kernel, int stride) {
+torch::nn::Conv2d convolution(int inputs, int outputs, int kernel, int stride, const ResNetConfig& c) {
   return torch::nn::Conv2d(
-      torch::nn::Conv2dOptions(inputs, outputs, kernel).stride(stride).padding(kernel / 2).bias(false));
+      torch::nn::Conv2dOptions(inputs, outputs, kernel).stride(stride).padding(kernel / 2).bias(c.conv_bias));
 }
 
 Tensor block_forward(const ResNetBlockImpl& b, const Tensor& x, const ConvNorm& conv_norm) {
   Tensor y = torch::relu(conv_norm(b.conv1, b.bn1, x));
   y = conv_norm(b.conv2, b.bn2, y);
-  if (b.bottleneck) y = conv_norm(b.conv3, b.bn3, torch::relu(y));
+  if (b.config.bottleneck) y = conv_norm(b.conv3, b.bn3, torch::relu(y));
   if (b.downsample.is_empty()) return torch::relu(y + x);
   const torch::nn::Conv2d shortcut(b.downsample->ptr<torch::nn::Conv2dImpl>(0));
   return torch::relu(y + conv_norm(shortcut, BatchNorm(b.downsample->ptr<BatchNormImpl>(1)), x));
@@ -61,6 +61,10 @@ Fields fields(ResNetConfig& c) {
   list.add("depths", c.depths, "blocks of each stage").range(1, 1000);
   list.add("widths", c.widths, "channels of the 3x3 convolutions of each stage").range(1, 65536);
   list.add("classes", c.classes, "outputs of the head").range(1, 1000000);
+  list.add("conv_bias", c.conv_bias, "convolutions with biases");
+  list.add("stride_first", c.stride_first,
+           "the stride of a bottleneck is in its first 1x1 convolution instead of the 3x3");
+  list.add("eps", c.eps, "of every BatchNorm").range(0, 1);
   return list;
 }
 
@@ -89,22 +93,31 @@ void BatchNormImpl::reset() {
 }
 
 Tensor BatchNormImpl::forward(const Tensor& x) {
-  return torch::batch_norm(x, weight, bias, running_mean, running_var, is_training(), /*momentum=*/0.1, kEps,
+  return torch::batch_norm(x, weight, bias, running_mean, running_var, is_training(), /*momentum=*/0.1, eps,
                            /*cudnn_enabled=*/true);
 }
 
 void ResNetBlockImpl::reset() {
-  conv1 = register_module("conv1", convolution(inputs, width, bottleneck ? 1 : 3, bottleneck ? 1 : stride));
-  bn1 = register_module("bn1", BatchNorm(width));
-  conv2 = register_module("conv2", convolution(width, width, 3, bottleneck ? stride : 1));
-  bn2 = register_module("bn2", BatchNorm(width));
-  if (bottleneck) {
-    conv3 = register_module("conv3", convolution(width, outputs(), 1, 1));
-    bn3 = register_module("bn3", BatchNorm(outputs()));
+  const auto& c = config;
+  const int first = !c.bottleneck || c.stride_first ? stride : 1, second = stride / first;
+  const auto conv = [&](const char* name, int from, int to, int kernel, int step) {
+    return register_module(name, convolution(from, to, kernel, step, c));
+  };
+  const auto norm = [&](const char* name, int channels) {
+    return register_module(name, BatchNorm(channels, c.eps));
+  };
+  conv1 = conv("conv1", inputs, width, c.bottleneck ? 1 : 3, first);
+  bn1 = norm("bn1", width);
+  conv2 = conv("conv2", width, width, 3, second);
+  bn2 = norm("bn2", width);
+  if (c.bottleneck) {
+    conv3 = conv("conv3", width, outputs(), 1, 1);
+    bn3 = norm("bn3", outputs());
   }
   if (stride != 1 || inputs != outputs())
     downsample = register_module(
-        "downsample", torch::nn::Sequential(convolution(inputs, outputs(), 1, stride), BatchNorm(outputs())));
+        "downsample",
+        torch::nn::Sequential(convolution(inputs, outputs(), 1, stride, c), BatchNorm(outputs(), c.eps)));
 }
 
 Tensor ResNetBlockImpl::forward(const Tensor& x) {
@@ -118,14 +131,14 @@ void ResNetImpl::reset() {
                       c.widths.size());
   if (c.stem_kernel != 3 && c.stem_kernel != 7)
     throw input_error("resnet: expected a stem kernel of 3 or 7, found {}", c.stem_kernel);
-  conv1 = register_module("conv1", convolution(3, c.widths[0], c.stem_kernel, c.stem_kernel == 7 ? 2 : 1));
-  bn1 = register_module("bn1", BatchNorm(c.widths[0]));
+  conv1 = register_module("conv1", convolution(3, c.widths[0], c.stem_kernel, c.stem_kernel == 7 ? 2 : 1, c));
+  bn1 = register_module("bn1", BatchNorm(c.widths[0], c.eps));
   layers.clear();
   int width = c.widths[0];
   for (size_t s = 0; s < c.depths.size(); ++s) {
     layers.push_back(register_module(fmt::format("layer{}", s + 1), torch::nn::ModuleList()));
     for (int j = 0; j < c.depths[s]; ++j) {
-      const ResNetBlock block(width, c.widths[s], s > 0 && j == 0 ? 2 : 1, c.bottleneck);
+      const ResNetBlock block(width, c.widths[s], s > 0 && j == 0 ? 2 : 1, c);
       width = block->outputs();
       layers[s]->push_back(block);
     }
@@ -190,13 +203,14 @@ class ResNetEngine : public Engine {
       : network_(std::move(network)), input_(input) {
     const torch::NoGradGuard no_grad;
     const auto fold = [&](const torch::nn::Conv2d& conv, const BatchNorm& norm, const Tensor& x) {
-      const Tensor scale = norm->weight.to(torch::kFloat64) /
-                           torch::sqrt(norm->running_var.to(torch::kFloat64) + BatchNormImpl::kEps);
+      const Tensor scale =
+          norm->weight.to(torch::kFloat64) / torch::sqrt(norm->running_var.to(torch::kFloat64) + norm->eps);
+      const Tensor mean = conv->bias.defined() ? norm->running_mean - conv->bias : norm->running_mean;
       auto& folded = folded_[conv.get()];
       folded.weight = (conv->weight * scale.view({-1, 1, 1, 1}))
                           .to(torch::kFloat32)
                           .contiguous(at::MemoryFormat::ChannelsLast);
-      folded.bias = (norm->bias - norm->running_mean * scale).to(torch::kFloat32);
+      folded.bias = (norm->bias - mean * scale).to(torch::kFloat32);
       bytes_ += 4 * (folded.weight.numel() + folded.bias.numel());
       return conv_norm_(conv, norm, x);
     };
@@ -232,7 +246,7 @@ class ResNetEngine : public Engine {
   };
 
   Tensor run(const Tensor& pixels, Taps* taps) const {
-    return network_forward(*network_, normalized(pixels, input_), taps, conv_norm_);
+    return network_forward(*network_, network_input(pixels, input_), taps, conv_norm_);
   }
 
   const std::shared_ptr<ResNetImpl> network_;

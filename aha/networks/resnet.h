@@ -1,5 +1,6 @@
 // ResNet-18, 34, 50, 101 (He et al. 2016) as torchvision and timm have them: the stride of a bottleneck is in
-// its 3x3 convolution.
+// its 3x3 convolution. By its config also as Keras and Caffe have them: the stride in the first 1x1
+// convolution, convolutions with biases, another eps.
 //
 //   stem     convolution 7x7 of stride 2, BatchNorm, ReLU, 3x3 max pooling of stride 2;
 //            with a kernel of 3, for small images: stride 1 and no pooling
@@ -13,7 +14,7 @@
 // layer), all (B, C, H, W).
 //
 // The frozen network folds every BatchNorm into the convolution before it: w' = w * gamma / sqrt(var + eps),
-// b' = beta - mean * gamma / sqrt(var + eps).
+// b' = beta + (b - mean) * gamma / sqrt(var + eps).
 #pragma once
 
 #include <torch/nn/modules/container/modulelist.h>
@@ -34,6 +35,9 @@ struct ResNetConfig {
   std::vector<int> depths = {2, 2, 2, 2};
   std::vector<int> widths = {64, 128, 256, 512};  // of the blocks' 3x3 convolutions
   int classes = 1000;
+  bool conv_bias = false;     // convolutions with biases
+  bool stride_first = false;  // of a bottleneck: in its first 1x1 convolution instead of the 3x3
+  double eps = 1e-5;          // of every BatchNorm
 };
 Fields fields(ResNetConfig& config);
 
@@ -42,27 +46,27 @@ ResNetConfig resnet_config_from_weights(const CanonicalWeights& weights);
 // y = (x - running_mean) / sqrt(running_var + eps) * weight + bias; while it learns, mean and variance are
 // the batch's.
 struct BatchNormImpl : torch::nn::Cloneable<BatchNormImpl> {
-  explicit BatchNormImpl(int width) : width(width) { reset(); }
+  BatchNormImpl(int width, double eps) : width(width), eps(eps) { reset(); }
   void reset() override;
   Tensor forward(const Tensor& x);
 
-  static constexpr double kEps = 1e-5;
   int width;
+  double eps;
   Tensor weight, bias, running_mean, running_var;  // (C)
 };
 TORCH_MODULE(BatchNorm);
 
 struct ResNetBlockImpl : torch::nn::Cloneable<ResNetBlockImpl> {
-  ResNetBlockImpl(int inputs, int width, int stride, bool bottleneck)
-      : inputs(inputs), width(width), stride(stride), bottleneck(bottleneck) {
+  ResNetBlockImpl(int inputs, int width, int stride, const ResNetConfig& config)
+      : inputs(inputs), width(width), stride(stride), config(config) {
     reset();
   }
   void reset() override;
   Tensor forward(const Tensor& x);
-  int outputs() const { return bottleneck ? 4 * width : width; }
+  int outputs() const { return config.bottleneck ? 4 * width : width; }
 
   int inputs, width, stride;
-  bool bottleneck;
+  ResNetConfig config;
   torch::nn::Conv2d conv1{nullptr}, conv2{nullptr}, conv3{nullptr};
   BatchNorm bn1{nullptr}, bn2{nullptr}, bn3{nullptr};
   torch::nn::Sequential downsample{nullptr};

@@ -9,6 +9,7 @@
 #include "aha/networks/vit_engine.h"
 #include "aha/nn/block_relevance.h"
 #include "aha/nn/module_state.h"
+#include "aha/nn/norm_direction.h"
 
 namespace aha {
 namespace {
@@ -325,6 +326,23 @@ Tensor VitImpl::patch_subset_logits(const Tensor& x, const Tensor& patches) {
   return torch::stack(logits);
 }
 
+Tensor VitImpl::head_direction(const Tensor& read, const Tensor& weights) {
+  const torch::NoGradGuard no_grad;
+  Tensor g = weights.matmul(head->weight).unsqueeze(0);  // (1, D)
+  if (config.distilled) g = torch::cat({g, weights.matmul(head_dist->weight).unsqueeze(0)}) / 2;
+  return through_norm(g * norm->weight, read.slice(0, 0, class_tokens()), config.eps);
+}
+
+Tensor VitImpl::attention_gradient(int block, const Tensor& normed, const Tensor& stream) {
+  const torch::NoGradGuard no_grad;
+  auto& b = *blocks[block]->as<TransformerBlock>();
+  const Tensor scaled = b.ls1.is_empty() ? stream : stream * b.ls1->gamma;                   // (Q, D)
+  const Tensor context = scaled.matmul(b.attn->proj->weight);                                // (Q, D)
+  const Tensor values = b.attn->heads_of(normed.unsqueeze(0), nullptr)[2][0];                // (heads, T, d)
+  const Tensor of_heads = context.view({stream.size(0), config.heads, -1}).transpose(0, 1);  // (heads, Q, d)
+  return of_heads.matmul(values.transpose(1, 2));
+}
+
 void VitImpl::visit_attention_relevance(const Tensor& x, int64_t wanted, int first_block,
                                         const BlockVisitor& visitor) {
   const torch::AutoGradMode with_grad(true);
@@ -429,9 +447,9 @@ class VitEngine : public Engine {
     return finished(frozen_.tapped(pixels, block_taps_of(names)), names);
   }
   bool gives_relevance() const override { return has_head_; }
-  Relevance relevance(const Tensor& pixels, const Tensor& classes,
-                      const std::vector<std::string>& names) override {
-    const auto found = frozen_.relevance(pixels, classes, block_taps_of(names));
+  Relevance relevance(const Tensor& pixels, const Tensor& classes, const std::vector<std::string>& names,
+                      TokenRelevance rule) override {
+    const auto found = frozen_.relevance(pixels, classes, block_taps_of(names), rule);
     return {found.tokens, finished(found.tapped, names)};
   }
   bool visit_attention(const Tensor& pixels, const Tensor& classes, const AttentionVisit& visit,

@@ -66,6 +66,8 @@ struct VitImpl : torch::nn::Cloneable<VitImpl>, Network {
 
   Tensor patch_subset_logits(const Tensor& x, const Tensor& patches) override;
   Tensor read_out(const Tensor& tokens) override { return classify(norm(tokens)); }
+  Tensor head_direction(const Tensor& read, const Tensor& weights) override;
+  Tensor attention_gradient(int block, const Tensor& normed, const Tensor& stream) override;
 
   int prefix_tokens() const override { return 1 + (config.distilled ? 1 : 0) + config.registers; }
   void visit_attention_relevance(const Tensor& x, int64_t wanted, int first_block,

@@ -17,7 +17,7 @@ FrozenVitWeights frozen_weights_from(Vit& network, const InputSpec& input) {
   w.eps = network->config.eps;
   w.mean = input.mean;
   w.std = input.std;
-  w.patch_weight = network->patch_embed->proj->weight.flatten(1);  // (D, 3 P P)
+  w.patch_weight = weights_for_rgb(network->patch_embed->proj->weight, input).flatten(1);  // (D, 3 P P)
   // A black input embeds to the patch bias plus the positions: tokens as they are before any image.
   const Tensor empty =
       network->embed(torch::zeros({1, 3, w.height, w.width}, w.patch_weight.options()))[0];  // (T, D)

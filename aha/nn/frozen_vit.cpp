@@ -1,5 +1,7 @@
 #include "aha/nn/frozen_vit.h"
 
+#include <numeric>
+
 #include "aha/base/error.h"
 #include "aha/base/parallel.h"
 #include "aha/kernels/gemm/gemm.h"
@@ -36,6 +38,16 @@ void share_of_each(int64_t images, int64_t copies, int64_t D, const float* dmean
       first[c] = sum / static_cast<float>(tokens);
     }
     for (int64_t t = 1; t < tokens; ++t) std::copy_n(first, D, first + t * D);
+  }
+}
+
+// Back through a norm whose standard deviation is held fixed: (g - mean(g)) / std, g (rows, D).
+void centered_and_scaled(int64_t rows, int64_t D, const float* g, const float* rstd, float* to,
+                         int64_t stride) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* from = g + r * D;
+    const float mean = std::accumulate(from, from + D, 0.f) / static_cast<float>(D);
+    for (int64_t c = 0; c < D; ++c) to[r * stride + c] = (from[c] - mean) * rstd[r];
   }
 }
 
@@ -79,9 +91,9 @@ struct FrozenVit::Body : FrozenBody {
   void class_forward(Workspace& w, int64_t images) const;  // the last block and the head, class tokens alone
 
   // Norm of what the heads read, (images * class tokens, D), and back from w.dlogits: the gradient of these
-  // rows, which is also w.scratch.stream then.
+  // rows, which is also w.scratch.stream then; with the standard deviation of that norm held fixed if wanted.
   void head_norm(Workspace& w, int64_t images, const float* rows) const;
-  float* head_backward(Workspace& w, int64_t images) const;
+  float* head_backward(Workspace& w, int64_t images, bool fixed_deviation = false) const;
 
   // Who only wants to see the gradient that reaches each attention, last block first, ends at block `first`.
   using AtAttention = std::function<void(size_t block, const VitBlockState& s, const Heads& dout)>;
@@ -92,6 +104,8 @@ struct FrozenVit::Body : FrozenBody {
   void show_plain(Workspace& w, int64_t images, size_t first, const Show& show) const;
   void show_logit(Workspace& w, int64_t images, size_t first, const Show& show, const AfterBlock& after_block,
                   bool last_too) const;  // after_block sees the last block too, on all tokens
+  void show_direct(Workspace& w, int64_t images, size_t first, const Show& show,
+                   const AfterBlock& after_block, bool last_too) const;  // the same
   void show_read_outs(Workspace& w, int64_t images, size_t first, bool mean, const Show& show) const;
   void visit(const Tensor& pixels, const Tensor& classes, const AttentionVisit& what,
              const AttentionVisitor& visitor, TapCollector* taps);
@@ -288,7 +302,7 @@ void FrozenVit::Body::forward(FrozenWorkspace& workspace, int64_t images) const 
   class_forward(w, images);
 }
 
-float* FrozenVit::Body::head_backward(Workspace& w, int64_t images) const {
+float* FrozenVit::Body::head_backward(Workspace& w, int64_t images, bool fixed_deviation) const {
   const KernelSet& k = *kernels;
   const int64_t C = class_tokens, D = width;
   float *rows = w.scratch.rows.data(), *dxc = w.scratch.of(C).dx.data();
@@ -297,8 +311,12 @@ float* FrozenVit::Body::head_backward(Workspace& w, int64_t images) const {
   std::memset(dxc, 0, sizeof(float) * images * C * D);
   for (int64_t h = 0; h < C; ++h) {
     gemm(k, images, w.dlogits_operand, head[h].backward(k), StoreRows{rows, D});
-    layer_norm_backward(
-        k, images, {rows, D, &w.head_input[h], w.head_rstd.data() + h * images, dxc + h * D, C * D, nullptr});
+    if (fixed_deviation)
+      centered_and_scaled(images, D, rows, w.head_rstd.data() + h * images, dxc + h * D, C * D);
+    else
+      layer_norm_backward(
+          k, images,
+          {rows, D, &w.head_input[h], w.head_rstd.data() + h * images, dxc + h * D, C * D, nullptr});
   }
   operand_from_rows(k, images * C, dxc, D, w.scratch.stream);
   return dxc;
@@ -348,6 +366,33 @@ void FrozenVit::Body::show_logit(Workspace& w, int64_t images, size_t first, con
   backward_blocks(w, images, first, [&](size_t i, const VitBlockState& s, const Heads& dout) {
     show(i, attention_of(s, &dout));
   });
+}
+
+void FrozenVit::Body::show_direct(Workspace& w, int64_t images, size_t first, const Show& show,
+                                  const AfterBlock& after_block, bool last_too) const {
+  const size_t last = blocks.size() - 1;
+  const Keep keep{first};
+  w.reserve_read_outs(*this);
+  embed(w, images);
+  run_blocks(w, images, last, keep, after_block);
+  class_forward(w, images);
+  if (last_too) {
+    VitBlockState& s = state_of(w, last, keep);
+    block_forward(w, images, last, s, false);
+    after_block(static_cast<int>(last), s);
+  }
+  head_backward(w, images, true);
+  for (size_t i = blocks.size(); i-- > first;) {
+    const Heads& dout = blocks[i].attention_gradient(images, class_tokens, w.scratch);
+    if (i == last) {
+      show(i, attention_of(w.last, &dout));
+      continue;
+    }
+    const VitBlockState& whole = state_of(w, i, keep);
+    VitBlockState& asked = w.read_outs[i].first;
+    blocks[i].first_queries(whole, asked, images);
+    show(i, {&asked.q, &whole.k, &whole.v, &asked.log_sum_exp, &dout});
+  }
 }
 
 void FrozenVit::Body::show_read_outs(Workspace& w, int64_t images, size_t first, bool mean,
@@ -458,16 +503,19 @@ void FrozenVit::Body::visit(const Tensor& pixels, const Tensor& wanted, const At
       }
     };
     if (what.gradient == Gradient::kNone) return show_plain(w, n, from, show);
-    std::fill_n(w.dlogits.data(), n * classes, 0.f);
-    for (int64_t b = 0; b < n; ++b) w.dlogits[b * classes + wanted.data_ptr<int64_t>()[first + b]] = 1;
-    if (what.gradient != Gradient::kLogit)
+    const bool direct = what.gradient == Gradient::kDirect;
+    std::fill_n(w.dlogits.data(), n * classes, direct ? -1.f / static_cast<float>(classes) : 0.f);
+    for (int64_t b = 0; b < n; ++b) w.dlogits[b * classes + wanted.data_ptr<int64_t>()[first + b]] += 1;
+    if (what.gradient == Gradient::kReadOutClass || what.gradient == Gradient::kReadOutMean)
       return show_read_outs(w, n, from, what.gradient == Gradient::kReadOutMean, show);
-    show_logit(
-        w, n, from, show,
-        [&](int block, const VitBlockState& s) {
-          if (taps) taps->take(block, s, w, first, n);
-        },
-        taps && taps->blocks == blocks.size());
+    const auto take = [&](int block, const VitBlockState& s) {
+      if (taps) taps->take(block, s, w, first, n);
+    };
+    const bool last_too = taps && taps->blocks == blocks.size();
+    if (direct)
+      show_direct(w, n, from, show, take, last_too);
+    else
+      show_logit(w, n, from, show, take, last_too);
   });
 }
 
@@ -483,17 +531,20 @@ void FrozenVit::visit_attention(const Tensor& pixels, const Tensor& classes, con
 }
 
 FrozenVit::Relevance FrozenVit::relevance(const Tensor& pixels, const Tensor& classes,
-                                          const std::vector<BlockTap>& taps) {
+                                          const std::vector<BlockTap>& taps, TokenRelevance rule) {
   check_pixels(pixels);
   auto& net = static_cast<Body&>(body());
   if (net.classes == 0) throw input_error("relevance: this network is an encoder without a head");
   Body::TapCollector collector(net, pixels.size(0), taps);
   Tensor out = torch::zeros({pixels.size(0), net.tokens});
-  out.select(1, 0).fill_(1);
+  const bool direct = rule == TokenRelevance::kDirect;
+  if (!direct) out.select(1, 0).fill_(1);
+  using Gradient = AttentionVisit::Gradient;
   net.visit(
-      pixels, checked_classes(classes, pixels.size(0)), {},
+      pixels, checked_classes(classes, pixels.size(0)), {direct ? Gradient::kDirect : Gradient::kLogit},
       [&](int64_t image, int, const Tensor& attention, const Tensor& gradient) {
-        add_relevance(attention, gradient, out.data_ptr<float>() + image * net.tokens);
+        (direct ? add_contributions : add_relevance)(attention, gradient,
+                                                     out.data_ptr<float>() + image * net.tokens);
       },
       &collector);
   return {out, collector.found};

@@ -49,20 +49,20 @@ class FrozenVit : public FrozenNetwork {
   // One tensor per tap. No gradient.
   std::vector<Tensor> tapped(const Tensor& pixels, const std::vector<BlockTap>& taps);
 
-  // What every token counts for its image's class by attention and gradient (Chefer et al. 2021): the class
-  // token's row of (I + C_last) ... (I + C_0), C = relu(mean over heads of P * dlogit/dP). That row grows in
-  // the backward pass, block by block. No gradient. Looks are taken in the forward pass and equal those of
-  // tapped().
+  // What every token counts for its image's class (TokenRelevance). Chefer's row grows in the backward pass,
+  // block by block; the direct one needs none. No gradient. Looks are taken in the forward pass and equal
+  // those of tapped().
   struct Relevance {
     Tensor tokens;               // (B, T)
     std::vector<Tensor> tapped;  // one per tap
   };
-  Relevance relevance(const Tensor& pixels, const Tensor& classes,
-                      const std::vector<BlockTap>& taps = {});  // classes (B) int64
+  Relevance relevance(const Tensor& pixels, const Tensor& classes, const std::vector<BlockTap>& taps = {},
+                      TokenRelevance rule = TokenRelevance::kChefer);  // classes (B) int64
 
   // Shows the attention of every image, last block first (Classifier::visit_attention). What the backward
   // pass needs is kept from first_block on; for the last block alone that is next to nothing. Behind a
-  // read-out the gradient goes through one MLP and one projection only.
+  // read-out the gradient goes through one MLP and one projection only, by the direct way through the
+  // projection alone.
   void visit_attention(const Tensor& pixels, const Tensor& classes, const AttentionVisit& visit,
                        const AttentionVisitor& visitor);
 

@@ -191,6 +191,20 @@ void VitBlock::forward_first(const VitBlockState& whole, VitBlockState& first, i
   finish(first, {&first.q, &whole.k, &whole.v, images}, out, context, hidden, true);
 }
 
+void VitBlock::first_queries(const VitBlockState& whole, VitBlockState& first, int64_t images) const {
+  copy_first_tokens(images, whole.q, first.q);
+  for (int64_t i = 0; i < images * options_.heads; ++i)
+    std::copy_n(whole.log_sum_exp.data() + i * whole.queries, first.queries,
+                first.log_sum_exp.data() + i * first.queries);
+}
+
+const Heads& VitBlock::attention_gradient(int64_t images, int64_t queries, VitBlockScratch& scratch) const {
+  Heads& dout = scratch.of(queries).dout;
+  gemm(*kernels_, images * queries, scratch.stream, proj_.backward(*kernels_),
+       StoreHeads{{&dout, nullptr, nullptr}});
+  return dout;
+}
+
 void VitBlock::finish(VitBlockState& s, const AttentionInput& attention, float* out, Activations& context,
                       Activations& hidden, bool save) const {
   const KernelSet& k = *kernels_;
@@ -244,7 +258,7 @@ void VitBlock::backward(const VitBlockState& s, int64_t images, VitBlockScratch&
   gemm(k, Rq, *dfc1, fc1_.backward(k), StoreRows{rows, D});
   layer_norm_backward(k, Rq, {rows, D, &s.xhat2, s.rstd2.data(), stream, D, &scratch.stream});
   learn(kProj, Rq, scratch.stream, s.context);
-  gemm(k, Rq, scratch.stream, proj_.backward(k), StoreHeads{{&part.dout, nullptr, nullptr}});
+  attention_gradient(images, Q, scratch);
   if (g.at_attention && !g.at_attention(s, part.dout)) return;
   const AttentionInput attention = {&s.q, &s.k, &s.v, images};
   if (whole) {

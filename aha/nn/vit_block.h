@@ -115,6 +115,13 @@ class VitBlock {
   void forward_first(const VitBlockState& whole, VitBlockState& first, int64_t images, float* out,
                      Activations& context, Activations& hidden) const;
 
+  // Queries and log-sum-exp of the first tokens of what just ran on all of them.
+  void first_queries(const VitBlockState& whole, VitBlockState& first, int64_t images) const;
+
+  // Gradient of what the attention gives to each of `queries` tokens; scratch.stream is the gradient of what
+  // it writes into the residual stream.
+  const Heads& attention_gradient(int64_t images, int64_t queries, VitBlockScratch& scratch) const;
+
   struct Gradient {
     const float* dout = nullptr;  // (images * queries, D); scratch.stream holds the same as an operand
     float* dx = nullptr;          // (images * tokens, D), written; may be dout where all tokens ask

@@ -49,4 +49,12 @@ void add_relevance(const Tensor& attention, const Tensor& gradient, float* row) 
   std::ranges::copy(sum, row);
 }
 
+void add_contributions(const Tensor& attention, const Tensor& gradient, float* row) {
+  const int64_t rows = attention.size(0) * attention.size(1), T = attention.size(2);
+  const float *P = attention.data_ptr<float>(), *dP = gradient.data_ptr<float>();
+  for (int64_t r = 0; r < rows; ++r)
+#pragma omp simd
+    for (int64_t t = 0; t < T; ++t) row[t] += P[r * T + t] * dP[r * T + t];
+}
+
 }  // namespace aha

@@ -32,4 +32,7 @@ void class_attention(const KernelSet& kernels, const VitBlockState& state, int64
 // gradient (heads, Q, T). row (T) is zero but for the first Q tokens where these alone ask.
 void add_relevance(const Tensor& attention, const Tensor& gradient, float* row);
 
+// row += sum over heads and queries of P * gradient (AttentionVisit::Gradient::kDirect)
+void add_contributions(const Tensor& attention, const Tensor& gradient, float* row);
+
 }  // namespace aha

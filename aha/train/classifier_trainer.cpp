@@ -110,9 +110,9 @@ class ClassifierTask : public TrainTask {
   }
 
   Losses losses(const Batch& batch) override {
-    const Tensor pixels = batch.pixels.to(torch_device(context_));       // (B, 3, S, S)
-    const Tensor labels = batch.labels.to(torch_device(context_));       // (B)
-    const Tensor logits = student_.forward(normalized(pixels, input_));  // (B, C)
+    const Tensor pixels = batch.pixels.to(torch_device(context_));          // (B, 3, S, S)
+    const Tensor labels = batch.labels.to(torch_device(context_));          // (B)
+    const Tensor logits = student_.forward(network_input(pixels, input_));  // (B, C)
     namespace F = torch::nn::functional;
     const auto entropy_of = [&](const Tensor& truth) {  // (B)
       return F::cross_entropy(
@@ -154,7 +154,7 @@ class ClassifierTask : public TrainTask {
           [](int64_t, const Image& image, std::span<float> out) { unchanged(image, out); });
       if (batch.pixels.size(0) == 0) continue;
       const Tensor logits =
-          student_.forward(normalized(batch.pixels.to(torch_device(context_)), input_)).cpu();  // (B, C)
+          student_.forward(network_input(batch.pixels.to(torch_device(context_)), input_)).cpu();  // (B, C)
       sums[0] += (logits.argmax(1) == batch.labels).sum();
       sums[1] += batch.pixels.size(0);
     }

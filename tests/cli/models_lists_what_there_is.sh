@@ -8,12 +8,13 @@ says "smoothgrad"
 says "smoothgrad:samples="
 says "higher is better"
 says "the paper's tables"
+says "resnet50-imagenet"
 expect 0 models --json
 if command -v python3 >/dev/null; then
   python3 - <<'PY' || fail "expected the document of the contract"
 import json
 models = json.load(open("out"))
-assert set(models) == {"bundled", "architectures", "methods", "metrics", "protocols"}, models.keys()
+assert set(models) == {"bundled", "fetched", "gettable", "architectures", "methods", "metrics", "protocols"}, models.keys()
 assert {a["kind"] for a in models["architectures"]} == {"classifier", "encoder"}
 methods = {m["name"]: m for m in models["methods"]}
 assert methods["chefer"]["needs"] and methods["random"]["needs"] == "" and methods["aha"]["summary"]
