@@ -11,11 +11,12 @@ demo: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) aha
 	@scripts/demo.sh $(AHA)
 
-test: build
+test: $(BUILD)/build.ninja
+	@ninja -C $(BUILD)
 	@cd $(BUILD) && ctest --output-on-failure $(CTEST_ARGS)
 
 build: $(BUILD)/build.ninja
-	@ninja -C $(BUILD)
+	@ninja -C $(BUILD) aha
 
 $(BUILD)/build.ninja: | build/.packages
 	@cmake --preset $(PRESET)
