@@ -9,6 +9,7 @@ attention=raw-attention,rollout,chefer,chefer:relu=heads,legrad,transformer-attr
 features=gradcam++,hirescam,layercam,ablationcam,ablationcam:ablation=zero
 sampled=aha:T=1,aha:T=3,smoothgrad,smoothgrad:blur=2,ig,ig:blur=2,gradient:blur=2,gradcam:blur=2,random:cell=4,blurred-random,rise:masks=400
 slow=aha:T=5,mda,occlusion
+few=aha,chefer,transformer-attribution,legrad,gradcam,rollout,gradient,random
 ceilings=optimized,greedy
 plain=deletion,insertion,ins-del,positive,negative,neg-pos
 wide=$plain,adp,pic,saco,idsds,sparseness,road-morf,road-lerf,mas-deletion,mas-insertion
@@ -34,6 +35,11 @@ for target in vit8 vit4 convnext; do
   stage $target-B $target "$cheap,$more" 10 $b "$plain"
   stage $target-W $target "$cheap,$more" 20 $w "$wide"
   stage $target-C $target "$cheap,$more,$slow" 40 $c "$plain"
+  case $target in
+    vit8) stage vit8-foreign vit8 "$few" 20 $w ins-del,model-gap:foreign=cifar10-vit4
+          stage vit8-again vit8 "$few" 40 $c ins-del,sensitivity-max,infidelity,class-sensitivity,parameter-randomization ;;
+  esac
+  [ $target = convnext ] || stage $target-gap $target "$few" 20 $w ins-del,model-gap,random-class-leakage
   stage $target-both $target "$cheap" 10 $b "$plain" --class both
   stage $target-D $target "$cheap,$more,$slow,$ceilings" 80 $((c / 2 + 1)) "$plain"
 done

@@ -87,13 +87,14 @@ def nested(folder, *names):
 def wide(folder, name, explained="predicted"):
     methods = evaluation(folder, name)[explained]
     metrics = [m for m, row in next(iter(methods.values())).items() if int(row["images"]) > 0]
-    order = sorted(methods, key=lambda method: float(methods[method]["ins-del"]["mean_rank"] or 0) or 1e9)
+    mean_rank = {m: float(next(iter(own.values()))["mean_rank"] or 0) for m, own in methods.items()}  # 0 = none
+    order = sorted(methods, key=lambda method: mean_rank[method] or 1e9)
     head = ["method"] + [titled(m) for m in metrics] + ["mean rank"]
     columns = []
     for metric in metrics:
         values = [float(methods[m][metric]["mean"]) for m in order]
         columns.append(marked(values, [f"{v:.3f}" for v in values], metric, [not is_ceiling(m) for m in order]))
-    rank = [f"{float(methods[m]['ins-del']['mean_rank'] or 0):.1f}" for m in order]
+    rank = [f"{mean_rank[m]:.1f}" if mean_rank[m] else "" for m in order]
     return f"{images(methods)} images.\n\n" + table(
         head, [[m] + [column[i] for column in columns] + [rank[i]] for i, m in enumerate(order)])
 
