@@ -47,6 +47,7 @@ TEST(ResNet, FoldsItsBatchNormsWithoutChangingTheFunction) {
     for (const int kernel : {3, 7}) {
       auto config = small_resnet(bottleneck);
       config.stem_kernel = kernel;
+      if (kernel == 7) config.conv_bias = config.stride_first = true, config.eps = 1e-3;
       auto network = random_resnet(config);
       NetworkClassifier plain(network, info_of(config)), fast(network, info_of(config), Precision::kF32);
       ASSERT_FALSE(plain.engine_memory());
@@ -121,6 +122,17 @@ TEST(ResNet, ReadsItsSizesFromPublicWeights) {
   table.tensors["layer1.0.se.weight"] = view_from_floats({1}, {1.0f});
   EXPECT_THAT(checks::message_of([&] { canonical_weights(table); }),
               testing::HasSubstr("layer1.0.se.weight"));
+}
+
+TEST(ResNet, TheStrideOfABottleneckMayBeInItsFirstConvolution) {
+  auto config = small_resnet(true);
+  const auto strides = [&] {
+    auto block = ResNet(config)->layers[1]->ptr<ResNetBlockImpl>(0);
+    return std::pair{block->conv1->options.stride()->at(0), block->conv2->options.stride()->at(0)};
+  };
+  EXPECT_EQ(strides(), (std::pair<int64_t, int64_t>{1, 2}));
+  config.stride_first = true;
+  EXPECT_EQ(strides(), (std::pair<int64_t, int64_t>{2, 1}));
 }
 
 TEST(ResNet, IsOneOfTheKnownArchitectures) {
