@@ -26,6 +26,6 @@ PY
 done
 python3 -c 'import json; assert json.load(open("out"))[0]["refine"] > 0' || fail "expected steps where the budget is that of several"
 
-refuses "unit" $explain --budget 200 photos
-refuses "unit" $explain --budget 0ms photos
-refuses "T once" $explain --method aha:T=3 --refine 5 photos
+refuses "unit" $explain --quiet --budget 200 photos
+refuses "unit" $explain --quiet --budget 0ms photos
+refuses "T once" $explain --quiet --method aha:T=3 --refine 5 photos

@@ -8,6 +8,7 @@ small="--data cifar10:sample --holdout 4 --batch-size 4 --epochs 500"
 stopped() {
   signal=$1 wanted=$2
   shift 2
+  : >err
   "$AHA" "$@" --verbose >out 2>err </dev/null &
   process=$!
   until grep -q "OpenBLAS runs" err; do kill -0 $process || fail "aha $*: ended at once"; sleep 0.05; done
