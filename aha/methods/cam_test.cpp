@@ -4,6 +4,7 @@
 #include "aha/methods/cam_maps.h"
 #include "aha/methods/catalog.h"
 #include "aha/methods/patch_maps.h"
+#include "aha/networks/resnet.h"
 #include "aha/testing/close.h"
 #include "aha/testing/tiny_targets.h"
 
@@ -77,6 +78,57 @@ TEST(FeatureCams, WeighChannelsAsTheHeadDoes) {
   // Without a channel the logit loses that channel's share: w_c = h_c mean(a_c) / y.
   const auto shares = q * a.sum({2, 3});  // (2, 4)
   expect("ablationcam:ablation=zero", shares / shares.sum(1, true));
+}
+
+// What cam shows before it is enlarged, (1, h, w).
+Tensor cam_values(Classifier& target, const Tensor& features, int64_t wanted) {
+  Tensor weights = torch::zeros({target.info().classes});
+  weights[wanted] = 1;
+  const auto places = static_cast<double>(features.size(2) * features.size(3));
+  return weighted_channels(features, target.head_direction(features.mean({2, 3}), weights) / places);
+}
+
+TEST(Cam, SumsToTheLogitWithoutItsBias) {
+  ResNetConfig config;
+  config.image_size = 32, config.depths = {1, 1}, config.widths = {8, 16}, config.classes = 5;
+  ResNet resnet(config);
+  int m = 0;
+  for (const auto& parameter : resnet->named_parameters())
+    checks::fill_with_wave(parameter.value(), ++m, 0.5);
+  checks::freeze(*resnet);
+  NetworkClassifier target(resnet, checks::plain_info("resnet", 32));
+  Tensor pixels = torch::empty({1, 3, 32, 32});
+  checks::fill_with_wave(pixels, 7, 0.5);
+  pixels += 0.5;
+  Taps taps({"features"});
+  const Tensor logits = target.logits(pixels, &taps)[0];
+  for (int64_t t = 0; t < 5; ++t) {
+    const Tensor values = cam_values(target, taps.at("features"), t);  // (1, h, w)
+    const double expected = (logits[t] - resnet->fc->bias[t]).item<double>();
+    EXPECT_NEAR(values.sum().item<double>(), expected, 1e-5 * (1 + std::abs(expected))) << t;
+    const auto map = make_method("cam", {target})
+                         ->attribute(pixels, torch::tensor({t}), std::vector<uint64_t>{1}, Context())
+                         .maps;
+    EXPECT_TRUE(torch::allclose(map, upsampled(values, 32, 32), 1e-5, 1e-6));
+  }
+}
+
+TEST(Cam, HoldsTheNormOfAConvNextFixed) {
+  const auto network = checks::tiny_convnext();
+  checks::fill_with_wave(network->head->norm->weight, 3, 1);
+  checks::fill_with_wave(network->head->norm->bias, 4, 1);
+  ConvNextClassifier target(network, checks::plain_info("convnext", 16));
+  Tensor pixels = torch::empty({1, 3, 16, 16});
+  checks::fill_with_wave(pixels, 7, 0.5);
+  Taps taps({"features"});
+  const Tensor logits = target.logits(pixels + 0.5, &taps)[0];
+  const auto& fc = *network->head->fc;
+  for (int64_t t = 0; t < 5; ++t) {
+    const Tensor values = cam_values(target, taps.at("features"), t);
+    const double expected =
+        (logits[t] - fc.bias[t] - fc.weight[t].dot(network->head->norm->bias)).item<double>();
+    EXPECT_NEAR(values.sum().item<double>(), expected, 1e-5 * (1 + std::abs(expected))) << t;
+  }
 }
 
 TEST(AblationCam, BehindAReluTheLibraryPutsZero) {
