@@ -40,7 +40,8 @@ std::string text_from_seconds(double seconds) {
 
 std::string short_name(const ClassifierInfo& target) {
   const size_t colon = target.name.find(':');
-  if (colon != std::string::npos && target.architecture != "script") return target.name.substr(0, colon);
+  const bool a_file = target.architecture == "script" || target.architecture == "onnx";
+  if (colon != std::string::npos && !a_file) return target.name.substr(0, colon);
   return std::filesystem::path(target.name).filename().string();
 }
 

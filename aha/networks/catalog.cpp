@@ -161,6 +161,10 @@ std::unique_ptr<Classifier> load_classifier(const std::string& spec, const LoadO
                                             const Context& context) {
   if (spec.starts_with("script:")) return load_script_classifier(spec.substr(7), options, context);
   if (spec.starts_with("onnx:")) return load_onnx_classifier(spec.substr(5), options, context);
+  if (!model_directory(spec) && spec.ends_with(".onnx")) {
+    spdlog::info("{} is an ONNX file: taken as onnx:{}", spec, spec);
+    return load_onnx_classifier(spec, options, context);
+  }
   if (!model_directory(spec) && script_summary(spec)) {
     spdlog::info("{} is a TorchScript file: taken as script:{}", spec, spec);
     return load_script_classifier(spec, options, context);

@@ -1,5 +1,6 @@
 // Writes what the scripts here and the examples work on: tiny model directories with random weights, two good
 // images and two broken ones.
+#include <onnx/onnx_pb.h>
 #include <torch/script.h>
 
 #include <cstdio>
@@ -66,6 +67,47 @@ void write_script(const std::string& path) {
   module.save(path);
 }
 
+// conv 3x3 with stride 2 -> relu -> mean over pixels -> four classes, for images of 32 x 32, one at a time.
+void write_onnx(const std::string& path) {
+  torch::manual_seed(2);
+  onnx::ModelProto model;
+  model.set_ir_version(8);
+  model.add_opset_import()->set_version(13);
+  auto& graph = *model.mutable_graph();
+  auto* input = graph.add_input();
+  input->set_name("x");
+  auto* type = input->mutable_type()->mutable_tensor_type();
+  type->set_elem_type(onnx::TensorProto::FLOAT);
+  for (const int64_t size : {1, 3, 32, 32}) type->mutable_shape()->add_dim()->set_dim_value(size);
+  const auto weight = [&](const char* name, const torch::Tensor& values) {
+    auto* proto = graph.add_initializer();
+    proto->set_name(name);
+    proto->set_data_type(onnx::TensorProto::FLOAT);
+    for (const int64_t size : values.sizes()) proto->add_dims(size);
+    proto->set_raw_data(values.data_ptr(), values.nbytes());
+  };
+  const auto node = [&](const char* op, const std::vector<std::string>& inputs, const char* output) {
+    auto* proto = graph.add_node();
+    proto->set_op_type(op);
+    for (const auto& name : inputs) proto->add_input(name);
+    proto->add_output(output);
+    return proto;
+  };
+  weight("conv", torch::randn({8, 3, 3, 3}));
+  weight("head", torch::randn({8, 4}));
+  auto* strides = node("Conv", {"x", "conv"}, "a")->add_attribute();
+  strides->set_name("strides");
+  strides->set_type(onnx::AttributeProto::INTS);
+  strides->add_ints(2);
+  strides->add_ints(2);
+  node("Relu", {"a"}, "b");
+  node("GlobalAveragePool", {"b"}, "c");
+  node("Flatten", {"c"}, "d");
+  node("MatMul", {"d", "head"}, "y");
+  graph.add_output()->set_name("y");
+  aha::write_file_atomically(path, model.SerializeAsString());
+}
+
 // For the examples: a ConvNeXt, an untrained explainer of it, an image.
 void write_example(const std::string& folder) {
   aha::make_directories(folder);
@@ -124,6 +166,7 @@ int main(int argc, char** argv) {
     write_encoder(folder + "/dinov3_vits16.safetensors");
     write_images(folder);
     write_script(folder + "/colors.pt");
+    write_onnx(folder + "/network.onnx");
     write_example(folder + "/example");
   } catch (const aha::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());

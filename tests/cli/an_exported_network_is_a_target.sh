@@ -1,0 +1,20 @@
+. "$(dirname "$0")/lib.subr"
+
+# onnx:FILE is a target with gradients; FILE.onnx alone is recognized.
+expect 0 classify --target "onnx:$FIXTURES/network.onnx" --topk 1 "$FIXTURES/good/a.png" "$FIXTURES/good/b.jpg"
+cp out named
+expect 0 classify --target "$FIXTURES/network.onnx" --topk 1 "$FIXTURES/good/a.png" "$FIXTURES/good/b.jpg"
+cmp -s out named || fail "expected the same classes with and without onnx:"
+grep -q "taken as onnx:" err || fail "expected a word on ONNX"
+
+for method in gradient gradcam layercam rise:masks=20; do
+  expect 0 explain --target "onnx:$FIXTURES/network.onnx" --method $method --out maps --overwrite "$FIXTURES/good/a.png"
+done
+refuses "needs attention" explain --target "onnx:$FIXTURES/network.onnx" --method chefer "$FIXTURES/good/a.png"
+expect 0 train --target "onnx:$FIXTURES/network.onnx" --data cifar10:sample --limit 16 --epochs 1 --batch-size 4 --holdout 2 --no-search --out explainer
+expect 0 explain --target "onnx:$FIXTURES/network.onnx" --explainer explainer --refine 1 --no-score "$FIXTURES/good/a.png"
+
+head -c 400 "$FIXTURES/network.onnx" > cut.onnx
+refuses "cut.onnx" classify --target onnx:cut.onnx "$FIXTURES/good/a.png"
+refuses "nowhere.onnx" classify --target onnx:nowhere.onnx "$FIXTURES/good/a.png"
+refuses "expected 32, which the file fixes" classify --target "onnx:$FIXTURES/network.onnx" --input-size 64 "$FIXTURES/good/a.png"
