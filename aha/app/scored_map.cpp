@@ -38,7 +38,13 @@ std::vector<ScoredMap> made_maps(Method& method, const std::string& spec, const 
 }
 
 Scorer::Scorer(Classifier& target, const Context& context)
-    : copy_(bf16_copy(target, context)), asked_(copy_ ? *copy_ : target), context_(context) {}
+    : own_copy_(bf16_copy(target, context)),
+      copy_(own_copy_.get()),
+      asked_(copy_ ? *copy_ : target),
+      context_(context) {}
+
+Scorer::Scorer(Classifier& target, Classifier* copy, const Context& context)
+    : copy_(copy), asked_(copy ? *copy : target), context_(context) {}
 
 const char* Scorer::precision() const {
   return copy_ || context_.precision == Precision::kBf16 ? "bf16" : "f32";

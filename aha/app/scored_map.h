@@ -35,6 +35,8 @@ std::vector<ScoredMap> made_maps(Method& method, const std::string& spec, const 
 class Scorer {
  public:
   Scorer(Classifier& target, const Context& context);
+  // With a bf16 copy that stays elsewhere; null = the target itself.
+  Scorer(Classifier& target, Classifier* copy, const Context& context);
   const char* precision() const;  // "bf16", "f32"
 
   // Sets the scores of several maps of each image, one list for each method. What they have in common is
@@ -43,7 +45,8 @@ class Scorer {
              const std::vector<Tensor>& references);
 
  private:
-  std::unique_ptr<Classifier> copy_;
+  std::unique_ptr<Classifier> own_copy_;
+  Classifier* copy_;
   Classifier& asked_;
   const Context& context_;
 };

@@ -33,7 +33,9 @@ void run(const ServeFlags& flags, Call& call) {
     std::fflush(stdout);
     if (flags.open) open_page(address);
   };
-  serve(flags.serve, ready, call.context);
+  ServeOptions options = flags.serve;
+  options.limits.megapixels = call.common.max_megapixels;
+  serve(options, ready, call.context);
 }
 
 }  // namespace

@@ -295,7 +295,7 @@ TEST(Refine, StopsWhenItsTimeIsOver) {
   struct Slow : PlantedToy {
     using PlantedToy::PlantedToy;
     Tensor logits(const Tensor& pixels, Taps* taps) override {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      std::this_thread::sleep_for(std::chrono::microseconds(500) * pixels.size(0));
       return PlantedToy::logits(pixels, taps);
     }
   } target(16);
@@ -308,10 +308,11 @@ TEST(Refine, StopsWhenItsTimeIsOver) {
   options.objective.grid_low = options.objective.grid_high = 4;
   EXPECT_EQ(refined_maps(target, explainer, pixels, classes, options, {}).steps[0], 20)
       << "no budget, no end before the last step";
+  options.steps = 1000;
   options.budget_ms = 100;
   const auto refined = refined_maps(target, explainer, pixels, classes, options, {});
   EXPECT_GE(refined.steps[0], 1);
-  EXPECT_LE(refined.steps[0], 10);
+  EXPECT_LE(refined.steps[0], 100) << "a step is six images of half a millisecond, on a few threads";
   EXPECT_TRUE(std::isfinite(refined.loss[0]));
   EXPECT_EQ(refined.failed[0], "") << "an end of time is no failure";
 }

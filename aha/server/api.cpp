@@ -538,7 +538,7 @@ void Api::post_score(const Request& request, const Parts&, Response& response) {
   run(
       "score", true,
       [=, this](const Context& context) {
-        Classifier& target = *bench_.models()[model].target;
+        Classifier& target = bench_.models()[model].asked();
         const ScrubImage about{image.inputs[model].to(torch_device(context)),
                                asked.class_index >= 0 ? asked.class_index : map->chosen.index,
                                asked.reference};
@@ -562,7 +562,7 @@ void Api::post_curve(const Request& request, const Parts&, Response& response) {
       [=, this](const Context& context) {
         const ScrubImage about{image.inputs[model].to(torch_device(context)), map.chosen.index,
                                asked.reference};
-        return json_from(scrub_curve(*bench_.models()[model].target, about, map.map, asked.steps, context));
+        return json_from(scrub_curve(bench_.models()[model].asked(), about, map.map, asked.steps, context));
       },
       response);
 }

@@ -48,8 +48,6 @@ Fields fields(ServerLimits& o) {
   return Fields()
       .add("upload-mb", o.upload_mb, "largest image or map that is taken")
       .range(1, 1024)
-      .add("megapixels", o.megapixels, "largest image in million pixels")
-      .range(0.01, 1000)
       .add("connections", o.connections, "clients at the same time")
       .range(1, 4096)
       .add("request-seconds", o.request_seconds, "until a request must have arrived")

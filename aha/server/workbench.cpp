@@ -11,6 +11,7 @@
 #include "aha/methods/catalog.h"
 #include "aha/methods/fitting.h"
 #include "aha/metrics/score_queue.h"
+#include "aha/networks/bf16_copy.h"
 #include "aha/tensor/tensor.h"
 
 namespace aha {
@@ -58,6 +59,7 @@ std::vector<WarmModel> load_models(const std::vector<std::string>& targets, cons
     model.target = load_classifier(spec, {}, context);
     model.explainer =
         explainer_for(models.empty() ? explainer : "", *model.target, context, models.empty() ? encoder : "");
+    model.copy = bf16_copy(*model.target, context);
     model.name = without_folders(spec);
     if (!names.insert(model.name).second)
       throw input_error("--target: expected different names, found {} twice", model.name);
@@ -156,7 +158,9 @@ WarmMap Workbench::explain(const WarmImage& image, size_t model, const ExplainOp
   WarmModel& by = models_[model];
   const auto method = method_of(options, by.by());
   const Tensor pixels = image.inputs[model].to(torch_device(context));
-  const Explanation one = explain_pixels(by.by(), *method, pixels, {image.name}, options, context)[0];
+  Scorer scorer(*by.target, by.copy.get(), context);
+  const Explanation one = explain_pixels(by.by(), *method, pixels, {image.name}, options, context,
+                                         options.score ? &scorer : nullptr)[0];
   WarmMap map{
       map_id(image, by.name, options), image.id, by.name, options.method, one.scored.map, one.chosen, {}};
   map.json = {{"image", image.id}, {"name", image.name}, {"model", by.name}};
@@ -175,7 +179,8 @@ nlohmann::ordered_json Workbench::compare(const WarmImage& image, size_t model,
   const Tensor pixels = image.inputs[model].to(torch_device(context));
   std::vector<std::unique_ptr<Method>> made;
   for (const auto& spec : methods) made.push_back(make_method(spec, by.by()));
-  Compared compared = compare_pixels(by.by(), pixels, image.name, methods, wanted, made, context);
+  Scorer scorer(*by.target, by.copy.get(), context);
+  Compared compared = compare_pixels(by.by(), pixels, image.name, methods, wanted, made, context, &scorer);
   nlohmann::ordered_json json = json_from(compared);
   json["image"] = image.id;
   json["name"] = image.name;

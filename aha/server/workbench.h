@@ -22,10 +22,12 @@ namespace aha {
 struct WarmModel {
   std::string name;  // without folders
   std::unique_ptr<Classifier> target;
+  std::unique_ptr<Classifier> copy;  // in bf16, where that is faster: asked for scores and curves
   std::optional<LoadedExplainer> explainer;
   std::vector<std::string> methods;  // that fit and need no file
   std::vector<std::string> quick;    // of them, those of a few passes
 
+  Classifier& asked() { return copy ? *copy : *target; }
   MethodContext by() { return {*target, explainer ? &*explainer : nullptr}; }
 };
 
