@@ -79,7 +79,7 @@ function drawMaps() {
 
 function scrubOf(map) {
   return { pixels: now.pixels, reference: now.reference, ranks: map && map.ranks, mode: state.mode,
-           k: map ? shareToPixels(state.share, map.values.length) : 0, painted: now.painted };
+           k: map ? shareToPixels(state.share, map.values.length, state.mode) : 0, painted: now.painted };
 }
 
 function drawScrub() {
@@ -149,7 +149,7 @@ class Asker {
 function questionFor(json, map) {
   if (!json || !map) return null;
   const painted = now.painted && now.painted.some(Boolean);
-  const k = shareToPixels(state.share, map.values.length);
+  const k = shareToPixels(state.share, map.values.length, state.mode);
   if (painted) return { map: json.map.id, reference: state.reference, keep: keepRuns({ ranks: map.ranks, k, mode: state.mode, painted: now.painted }) };
   return { map: json.map.id, k, mode: state.mode, reference: state.reference };
 }

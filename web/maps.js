@@ -40,7 +40,10 @@ export function prepared(map) {
   return { ...map, levels, ranks: ranksOf(map.values) };
 }
 
-export const shareToPixels = (percent, pixels) => Math.floor((percent * pixels) / 100);
+// As the curves of `aha explain` count them: what is removed is rounded down, in either mode.
+const portion = (percent, pixels) => Math.floor((percent * pixels) / 100);
+export const shareToPixels = (percent, pixels, mode) =>
+  mode === "insert" ? pixels - portion(100 - percent, pixels) : portion(percent, pixels);
 
 // Whether the pixel is replaced by the reference: hidden by hand, or by its rank.
 const removed = (rank, k, mode) => (mode === "delete" ? rank < k : rank >= k);

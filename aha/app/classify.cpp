@@ -100,7 +100,7 @@ Accuracy accuracy(Classifier& target, const Dataset& data, bool strict, const Co
   const Timer timer;
   int64_t top1 = 0, top5 = 0;
   const InputBatches inputs{"classify", data.size(), batch_of(context),
-                            [&](int64_t i) { return data.image(i); }, strict};
+                            [&](int64_t i) { return data.image(i); }, strict || data.size() == 1};
   run_batches(target, inputs, context, [&](const InputBatch& batch, const Tensor& probs) {
     for (const auto& [i, reason] : batch.failures) {
       tell_failure(data.id(i), reason);

@@ -142,6 +142,7 @@ void Api::install(HttpServer& server) {
       refuse(response, response.status,
              response.status == 413 ? "the body is larger than allowed"
                                     : "not a request that this server understands");
+    if (!response.has_header("Connection")) response.set_header("Connection", "close");
     close_after_answer();
   });
   server.set_default_headers({{"Content-Security-Policy", kContentPolicy},

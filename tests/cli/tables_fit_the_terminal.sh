@@ -24,4 +24,6 @@ grep -q "$(printf '\033')\[[0-9;]*m" out && fail "expected no colors with NO_COL
 on 70 "$AHA models -q"
 [ "$(widest)" -le 74 ] || fail "expected the list of models in 70 columns"
 on 90 "$AHA train --help-all"
+plain | grep -v '^  aha ' >flags # examples stay whole, so that they can be pasted
+mv flags out
 [ "$(widest)" -le 90 ] || fail "expected the help in 90 columns, found $(widest)"

@@ -25,7 +25,7 @@ warnings.filterwarnings("ignore")
 
 # architecture, side of the images, opset, batch axis free or fixed to one
 CASES = [
-    ("alexnet", 96, 11, True),
+    ("alexnet", 224, 11, True),
     ("densenet121", 64, 12, True),
     ("efficientnet_b0", 64, 13, True),
     ("efficientnet_v2_s", 64, 16, False),
@@ -45,10 +45,15 @@ CASES = [
     ("squeezenet1_1", 64, 11, True),
     ("swin_t", 64, 16, True),
     ("swin_v2_t", 64, 16, False),
-    ("vgg11_bn", 64, 13, True),
+    ("vgg11_bn", 224, 13, True),
     ("vit_b_32", 64, 14, False),
     ("wide_resnet50_2", 64, 13, True),
 ]
+
+
+# Folding BatchNorm into the convolutions moves ReLUs of these that are within rounding of zero, and so 3e-3 of their
+# gradient in float32, in torch as well as here: they are exported as they are.
+UNFOLDED = ("vgg11_bn", "resnet50", "resnext50_32x4d", "wide_resnet50_2")
 
 
 def network(name, side):
@@ -84,7 +89,8 @@ def main():
             x = torch.rand(2, 3, side, side)
             try:
                 torch.onnx.export(net, x[:1], path("m.onnx"), opset_version=opset, input_names=["x"], output_names=["y"],
-                                  dynamic_axes={"x": {0: "n"}, "y": {0: "n"}} if free else None)
+                                  dynamic_axes={"x": {0: "n"}, "y": {0: "n"}} if free else None,
+                                  training=torch.onnx.TrainingMode.PRESERVE if name in UNFOLDED else torch.onnx.TrainingMode.EVAL)
             except Exception as error:  # this torch cannot export it: nothing to compare with
                 print(f"{name:22} not exported by torch {torch.__version__}: {str(error).splitlines()[0][:90]}")
                 continue
@@ -100,7 +106,7 @@ def main():
                 continue
             logit_error = relative(np.load(path("l.npy")), logits.detach().numpy())
             gradient_error = relative(np.load(path("g.npy")), y.grad.numpy())
-            good = logit_error <= 1e-4 and gradient_error <= 1e-3
+            good = logit_error <= 1e-4 and gradient_error <= 1e-3 and float(y.grad.norm()) > 0
             failures += not good
             print(f"{name:22} opset {opset} logits {logit_error:.1e} gradient {gradient_error:.1e}{'' if good else '  FAILED'}", flush=True)
     sys.exit(1 if failures else 0)
