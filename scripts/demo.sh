@@ -64,11 +64,11 @@ cat demo/explain.txt
 for target in $targets; do
   methods=$(methods_of $target)
   say "aha compare --precision $precision --target $target --methods $methods --out demo/$target/sheets demo/images"
-  test -e demo/$target/sheets.json || {
+  test -e demo/$target/sheets/sheets.json || {
     "$aha" compare --quiet --json --precision $precision --target $target --methods $methods --out demo/$target/sheets demo/images > demo/$target.part
-    mv demo/$target.part demo/$target/sheets.json
+    mv demo/$target.part demo/$target/sheets/sheets.json
   }
-  awk -v form=text -f "$scripts/demo_sheets.awk" demo/$target/sheets.json | head -8
+  awk -v form=text -f "$scripts/demo_sheets.awk" demo/$target/sheets/sheets.json | head -8
   say "aha eval --precision $precision --target $target --data cifar10:sample --methods $methods --out demo/$target"
   "$aha" eval --precision $precision --target $target --data cifar10:sample --methods $methods --out demo/$target
 done
@@ -108,7 +108,7 @@ HEAD
   fi
   for target in $targets; do
     echo "<h2>$target</h2><p><a href=\"$target/report.html\">Table, intervals and curves of 300 images</a></p>"
-    awk -v form=html -f "$scripts/demo_sheets.awk" demo/$target/sheets.json
+    awk -v form=html -f "$scripts/demo_sheets.awk" demo/$target/sheets/sheets.json
   done
   echo '</body></html>'
 } | with_images > demo/report.part

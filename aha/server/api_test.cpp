@@ -439,9 +439,10 @@ TEST(Server, AFullQueueAnswers503AndWhenToComeAgain) {
   const auto full = client.Post("/api/explain", longer.dump(), kJsonType);
   json_of(full, 503);
   EXPECT_EQ(full->get_header_value("Retry-After"), "1");
-  // And so does one connection too many.
-  RawClient one(small.port), two(small.port);
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  // And so does one connection too many. The refused client's own has to end first.
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  RawClient one(small.port), two(small.port), three(small.port);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
   RawClient many(small.port);
   many.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
   EXPECT_THAT(many.rest(), HasSubstr("503 Service Unavailable"));

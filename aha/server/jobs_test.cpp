@@ -53,6 +53,7 @@ TEST(Jobs, GiveTheirResultTheirProgressAndTheirError) {
 TEST(Jobs, AShortOneIsDoneWhileALongOneRuns) {
   JobQueue jobs(Context{}, {});
   const auto longer = jobs.add("long", false, endless);
+  while (jobs.view(longer)->state == JobState::kQueued) std::this_thread::sleep_for(milliseconds(1));
   const auto waiting = jobs.add("long too", false, endless);
   const auto shorter = jobs.add("short", true, [](const Context&) { return nlohmann::ordered_json(1); });
   EXPECT_EQ(ended(jobs, shorter).state, JobState::kDone);
