@@ -19,7 +19,7 @@ namespace aha {
 enum class ErrorKind {
   kInput,     // the call or an input was wrong: exit code 2
   kFailed,    // the call was right, the work failed: exit code 1
-  kCanceled,  // the user stopped it: exit code 1
+  kCanceled,  // the user stopped it: 130 or 143 after a signal, else 1
 };
 
 class Error : public std::runtime_error {
