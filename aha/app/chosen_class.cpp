@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "aha/base/error.h"
-#include "aha/base/imagenet_classes.h"
 
 namespace aha {
 namespace {
@@ -23,31 +22,11 @@ bool has_word(const std::string& whole, const std::string& part) {
   return false;
 }
 
-// The classes of this very name.
-std::vector<int> classes_named(const std::string& text, const ClassifierInfo& target) {
-  if (const auto index = imagenet_class_of(text); index && target.class_names == imagenet_class_names())
-    return {*index};
-  std::vector<int> same;
-  for (size_t i = 0; i < target.class_names.size(); ++i) {
-    const std::string whole = lower(target.class_names[i]);
-    if (whole == lower(text) || whole.substr(0, whole.find(',')) == lower(text))
-      same.push_back(static_cast<int>(i));
-  }
-  return same;
-}
-
 bool is_number(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
 }
 
 }  // namespace
-
-std::optional<int> class_named(const std::string& text, const ClassifierInfo& target) {
-  const auto same = classes_named(text, target);
-  if (same.size() == 1) return same[0];
-  if (is_number(text) && text.size() < 10 && std::stoll(text) < target.classes) return std::stoi(text);
-  return std::nullopt;
-}
 
 int class_from_text(const std::string& text, const ClassifierInfo& target) {
   if (const auto index = class_named(text, target)) return *index;

@@ -2,18 +2,15 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 
-#include "aha/networks/classifier.h"
+#include "aha/networks/class_names.h"
 
 namespace aha {
 
-// The one class of this index, WordNet id of ImageNet-1k or full name.
-std::optional<int> class_named(const std::string& text, const ClassifierInfo& target);
-
-// The same, or the one class whose name begins so (case and further names after a comma do not matter). Input
-// error that lists the classes whose names contain it, or near names.
+// The one class of this index, WordNet id of ImageNet-1k or full name (networks/class_names.h), or the one
+// class whose name begins so (case and further names after a comma do not matter). Input error that lists the
+// classes whose names contain it, or near names.
 int class_from_text(const std::string& text, const ClassifierInfo& target);
 
 struct ChosenClass {

@@ -5,6 +5,7 @@
 #include "aha/base/log.h"
 #include "aha/base/timer.h"
 #include "aha/image/read.h"
+#include "aha/networks/class_names.h"
 
 namespace aha {
 namespace {
@@ -17,34 +18,6 @@ void run_batches(Classifier& target, const InputBatches& inputs, const Context& 
     consume(batch, batch.indices.empty() ? Tensor()
                                          : torch::softmax(target.logits(batch.pixels), 1).to(torch::kCPU));
   });
-}
-
-// The target's class of each label of the data set, which are told by name; empty where the labels are the
-// classes' numbers already. Folders of images are numbered in the order of their names: right where each is a
-// class, wrong where some are.
-std::vector<int> classes_of_labels(const Dataset& data, const ClassifierInfo& target) {
-  const auto names = data.class_names();
-  if (names.empty() || target.class_names.empty() || names == target.class_names) return {};
-  std::vector<int> classes;
-  std::vector<std::string> strange;
-  for (const auto& name : names) {
-    if (const auto index = class_named(name, target))
-      classes.push_back(*index);
-    else
-      strange.push_back(name);
-  }
-  if (strange.empty()) return classes;
-  if (std::ssize(names) == target.classes) {
-    spdlog::warn(
-        "{}: {} of {} names are no class of {} ({}): the classes are taken in the order of the names",
-        data.name(), strange.size(), names.size(), target.name, list_some(strange, 3));
-    return {};
-  }
-  throw input_error(
-      "{}: {} of {} names are no class of {}: {}; expected names, WordNet ids or indices of its "
-      "{} classes: {}",
-      data.name(), strange.size(), names.size(), target.name, list_some(strange, 3), target.classes,
-      list_some(target.class_names, 3));
 }
 
 int64_t batch_of(const Context& context) {
@@ -87,7 +60,7 @@ void classify(Classifier& target, const std::vector<std::string>& images, int to
 
 Accuracy accuracy(Classifier& target, const Dataset& data, bool strict, const Context& context) {
   Accuracy result;
-  const std::vector<int> classes = classes_of_labels(data, target.info());
+  const std::vector<int> classes = classes_of_labels(data.class_names(), data.name(), target.info());
   const auto label_of = [&](int64_t i) {
     const int label = data.label(i);
     return classes.empty() || label < 0 ? label : classes.at(static_cast<size_t>(label));

@@ -74,10 +74,9 @@ SheetBlock block_of(const Drawn& drawn, const ClassifierInfo& target) {
 
 // A short map is made once more: the first one also waits for the libraries to start.
 double seconds_of_another(Method& method, const Tensor& pixels, const Tensor& classes,
-                          const std::string& image, const Context& context) {
-  const uint64_t stream[] = {image_stream(image)};
+                          const Context& context) {
   const Timer timer;
-  method.attribute(pixels, classes.to(pixels.device()), stream, context);
+  method.attribute(pixels, classes.to(pixels.device()), image_streams(pixels), context);
   return timer.seconds();
 }
 
@@ -129,7 +128,7 @@ Compared compare_pixels(const MethodContext& by, const Tensor& pixels, const std
     maps.push_back(made_maps(*methods[m], labels[m], pixels, classes, {image}, context));
     double& seconds = maps.back()[0].seconds;
     if (seconds < kShort && !methods[m]->timed())
-      seconds = std::min(seconds, seconds_of_another(*methods[m], pixels, classes, image, context));
+      seconds = std::min(seconds, seconds_of_another(*methods[m], pixels, classes, context));
     progress.advance(1, labels[m]);
   }
   std::vector<std::vector<ScoredMap>*> all;

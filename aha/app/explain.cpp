@@ -79,7 +79,9 @@ std::vector<Explanation> explain_pixels(const MethodContext& by, Method& method,
   for (size_t b = 0; b < images.size(); ++b) {
     Explanation& one = out.emplace_back();
     one.image = images[b];
-    one.chosen = chosen_class(options.wanted, probs[static_cast<int64_t>(b)], info);
+    const std::string wanted =
+        options.classes.empty() ? options.wanted : std::to_string(options.classes.at(b));
+    one.chosen = chosen_class(wanted, probs[static_cast<int64_t>(b)], info);
     one.method = options.method;
     indices.push_back(out.back().chosen.index);
   }

@@ -20,11 +20,12 @@
 namespace aha {
 
 struct ExplainOptions {
-  std::string method = "aha";        // a catalog entry, "NAME:key=value:..."
-  int refine = 0;                    // T of method aha; 0 = what `method` says
-  std::string budget;                // "200ms", "1.5s": refine as far as the time allows; empty = no limit
-  std::string wanted = "predicted";  // the class explained: predicted, an index or a name
-  std::string out;                   // folder of the files; empty = nothing is written
+  std::string method = "aha";         // a catalog entry, "NAME:key=value:..."
+  int refine = 0;                     // T of method aha; 0 = what `method` says
+  std::string budget;                 // "200ms", "1.5s": refine as far as the time allows; empty = no limit
+  std::string wanted = "predicted";   // the class explained: predicted, an index or a name
+  std::vector<int64_t> classes = {};  // one for each image, instead; empty = as `wanted` says
+  std::string out;                    // folder of the files; empty = nothing is written
   bool score = true;
   std::string size = "network";  // of STEM.heat.png and STEM.overlay.png: "network" or "original"
   bool sheet = true;             // STEM.sheet.png

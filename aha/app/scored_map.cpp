@@ -15,9 +15,8 @@ constexpr const char* kScoredReferences[] = {"black", "mean", "blur"};  // of al
 std::vector<ScoredMap> made_maps(Method& method, const std::string& spec, const Tensor& pixels,
                                  const Tensor& classes, const std::vector<std::string>& images,
                                  const Context& context) {
-  std::vector<uint64_t> streams;
-  for (const auto& image : images) streams.push_back(image_stream(image));
-  method.name_images(images);
+  const std::vector<uint64_t> streams = image_streams(pixels);
+  method.name_images(images, streams);
   const Timer timer;
   const Attribution attribution = method.attribute(pixels, classes.to(pixels.device()), streams, context);
   const Tensor maps = attribution.maps.to(torch::kCPU, torch::kFloat32).contiguous();  // (B, H, W)

@@ -264,6 +264,26 @@ class SlicedDataset : public Dataset {
   int64_t skip_, every_, count_;
 };
 
+class RelabeledDataset : public Dataset {
+ public:
+  RelabeledDataset(const Dataset& data, std::vector<int> classes)
+      : data_(data), classes_(std::move(classes)) {}
+  std::string name() const override { return data_.name(); }
+  int64_t size() const override { return data_.size(); }
+  Image image(int64_t index) const override { return data_.image(index); }
+  int label(int64_t index) const override {
+    const int label = data_.label(index);
+    return label < 0 ? label : classes_.at(static_cast<size_t>(label));
+  }
+  std::string id(int64_t index) const override { return data_.id(index); }
+  bool annotated() const override { return data_.annotated(); }
+  Annotation annotation(int64_t index) const override { return data_.annotation(index); }
+
+ private:
+  const Dataset& data_;
+  std::vector<int> classes_;
+};
+
 }  // namespace
 
 std::unique_ptr<Dataset> open_dataset(const std::string& spec) {
@@ -322,6 +342,10 @@ std::vector<std::string> image_files(const std::vector<std::string>& files_and_f
     out.insert(out.end(), std::make_move_iterator(files.begin()), std::make_move_iterator(files.end()));
   }
   return out;
+}
+
+std::unique_ptr<Dataset> relabeled(const Dataset& data, std::vector<int> classes) {
+  return std::make_unique<RelabeledDataset>(data, std::move(classes));
 }
 
 }  // namespace aha

@@ -1,8 +1,8 @@
 // Images with labels, by index.
 //
 //   cifar10[:SPLIT]         sample (in the tree), train or test (data/cifar10.h)
-//   folder:DIR              one sub-folder per class, classes in sorted order of their names (torchvision's
-//                           ImageFolder)
+//   folder:DIR              one sub-folder per class, labels in sorted order of their names (torchvision's
+//                           ImageFolder); a target's classes are found by the names (networks/class_names.h)
 //   list:FILE.csv           lines `path,label`, paths relative to the file; a first line that begins with
 //   `path`
 //                           names the columns: path, label, mask, x0, y0, x1, y1 (docs/file_formats.md)
@@ -53,6 +53,9 @@ struct SliceOptions {
 };
 Fields fields(SliceOptions& options);
 std::unique_ptr<Dataset> slice(std::unique_ptr<Dataset> whole, const SliceOptions& options);
+
+// The same images; their label k is classes[k]. The other data set outlives it.
+std::unique_ptr<Dataset> relabeled(const Dataset& data, std::vector<int> classes);
 
 // Files as they are; folders become the images in them, sorted, sub-folders too. Image = an extension
 // torchvision accepts and this program decodes.

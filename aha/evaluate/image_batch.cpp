@@ -25,7 +25,7 @@ MetricImages metric_images(const ImageBatch& batch, const std::string& explained
   MetricImages out{
       batch.pixels,     batch.classes.at(explained), {}, batch.clean, batch.references, batch.replaced,
       batch.annotations};
-  for (const auto& image : batch.images) out.streams.push_back(image_stream(image.id));
+  out.streams = image_streams(batch.pixels);
   return out;
 }
 

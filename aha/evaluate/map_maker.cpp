@@ -17,7 +17,7 @@ Asked asked(const ImageBatch& batch, const std::string& explained, int64_t first
   Asked out{batch.pixels.narrow(0, first, count),
             batch.classes.at(explained).narrow(0, first, count).to(batch.pixels.device()),
             {}};
-  for (int64_t b = first; b < first + count; ++b) out.streams.push_back(image_stream(batch.images[b].id));
+  out.streams = image_streams(out.pixels);
   return out;
 }
 

@@ -56,7 +56,7 @@ PendingRows::PendingRows(ScoreQueue& questions, const ImageBatch& batch, const A
     if (!rows_[b].ok()) continue;
     // One image at a time, so that jitter follows the image.
     const auto one =
-        hard_order(maps.narrow(0, b, 1), o.sweep.ties, context.seed, image_stream(batch.images[b].id));
+        hard_order(maps.narrow(0, b, 1), o.sweep.ties, context.seed, image_stream(batch.pixels[b]));
     std::vector<size_t> of_image;
     std::vector<int64_t> classes;
     for (size_t row = b; row < rows_.size(); row += B) {

@@ -16,7 +16,7 @@ Timing time_method(Method& method, const ImageBatch& batch, const Tensor& classe
     const Timer timer;
     method
         .attribute(batch.pixels.narrow(0, b, 1), classes.narrow(0, b, 1).to(batch.pixels.device()),
-                   std::vector<uint64_t>{image_stream(batch.images[b].id)}, context)
+                   std::vector<uint64_t>{image_stream(batch.pixels[b])}, context)
         .maps.cpu();
     return timer.seconds();
   };

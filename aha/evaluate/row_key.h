@@ -2,9 +2,10 @@
 // made again as soon as one of these facts changes:
 //
 //   target (architecture, sha256, classes), input (size, resize rule and filter, crop, mean, std), protocol,
-//   references, seed, precision, device, version of the numerics; the image (its id, which seeds random
-//   numbers, and its decoded pixels), its label where the true class is explained; the method with all its
-//   options, the whole card of the explainer where the method uses one, and the file of a map made elsewhere.
+//   references, seed, precision, device, version of the numerics; the image (its id and its
+//   decoded pixels, which seed random numbers), its label where the true class is explained; the method with
+//   all its options, the whole card of the explainer where the method uses one, and the file of a map made
+//   elsewhere.
 //
 // A timing depends on target, input, precision, device, method and explainer too, and on the number of
 // threads and the CPU. A key is the first half of a sha256 in hex digits: also a file name.
@@ -18,7 +19,7 @@
 namespace aha {
 
 // Bumped with every change of the code that moves a stored figure (maps, sweeps, preprocessing, references).
-constexpr int kNumericsVersion = 3;
+constexpr int kNumericsVersion = 4;
 
 std::string key_from_json(const nlohmann::json& facts);
 

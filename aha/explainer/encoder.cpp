@@ -34,8 +34,19 @@ class TapEncoder : public Encoder {
     return levels_from(network_->features(pixels, taps_));
   }
 
+  bool looks_into(const Classifier& target) const override { return network_.get() == &target; }
+
+  FeaturesAndTap features_and_tap(const Tensor& pixels, const std::string& tap) override {
+    auto names = taps_;
+    names.push_back(tap);
+    auto maps = network_->features(pixels, names);
+    const Tensor last = maps.back();
+    maps.pop_back();
+    return {levels_from(maps), last};
+  }
+
   bool gives_relevance(const Classifier& target) const override {
-    return network_.get() == &target && network_->gives_relevance(taps_);
+    return looks_into(target) && network_->gives_relevance(taps_);
   }
 
   std::optional<FeaturesAndRelevance> features_and_relevance(const Tensor& pixels, const Tensor& classes,

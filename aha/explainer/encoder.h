@@ -27,6 +27,15 @@ class Encoder {
   // pixels (B, 3, H, W) in [0, 1] -> one (B, C_k, h_k, w_k) a level. No gradient flows.
   virtual std::vector<Tensor> features(const Tensor& pixels) = 0;
 
+  // Whether features are this network's own activations.
+  virtual bool looks_into(const Classifier& target) const { return false; }
+  struct FeaturesAndTap {
+    std::vector<Tensor> levels;
+    Tensor tap;  // as Classifier::features has it
+  };
+  // Both from one forward pass of the network that it looks into.
+  virtual FeaturesAndTap features_and_tap(const Tensor& pixels, const std::string& tap) = 0;
+
   // Whether features come from the forward pass of `target` that the relevance of its patches begins with
   // (Classifier::relevance).
   virtual bool gives_relevance(const Classifier& target) const { return false; }

@@ -1,5 +1,6 @@
 #include "aha/explainer/explainer.h"
 
+#include "aha/attribution/target_gradient.h"
 #include "aha/base/error.h"
 #include "aha/explainer/prior.h"
 
@@ -26,6 +27,10 @@ Features Explainer::features(const Tensor& pixels, const Tensor& classes) {
   check_shape(pixels, {-1, 3, -1, -1}, "pixels of the explainer");
   const int64_t H = pixels.size(2), W = pixels.size(3);
   const auto& prior = decoder_->options.prior;
+  if (prior == "cam" && shares_forward()) {
+    auto both = encoder_->features_and_tap(pixels, feature_tap(*target_));
+    return {std::move(both.levels), H, W, cam_prior(*target_, both.tap, classes, H, W)};
+  }
   if (shares_forward())
     if (const auto both = encoder_->features_and_relevance(pixels, classes, prior_rule(prior)))
       return {both->levels, H, W, map_of_order(both->values, H, W)};
@@ -44,7 +49,9 @@ std::unique_ptr<Explainer> Explainer::on_target(Classifier& other) const {
 }
 
 bool Explainer::shares_forward() const {
-  return decoder_->options.prior != "none" && encoder_->gives_relevance(*target_);
+  const auto& prior = decoder_->options.prior;
+  if (prior == "cam") return encoder_->looks_into(*target_);
+  return prior != "none" && encoder_->gives_relevance(*target_);
 }
 
 std::shared_ptr<DecoderImpl> Explainer::decoder_copy() {

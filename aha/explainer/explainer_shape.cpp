@@ -34,7 +34,7 @@ Fields fields(ExplainerShape& s) {
       .choices({"zeros", "replicate"})
       .add("prior", s.prior,
            "a map of the target's own to begin from; chefer costs a backward pass per map, logit-attribution "
-           "none")
+           "and cam (ConvNets) none")
       .choices(kPriors)
       .add("prior-weight", s.prior_weight, "what the prior's order, 0 to 1, is multiplied by")
       .range(0, 1e6);

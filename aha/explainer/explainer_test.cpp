@@ -5,6 +5,7 @@
 
 #include "aha/attribution/chefer.h"
 #include "aha/attribution/logit_attribution.h"
+#include "aha/explainer/prior.h"
 #include "aha/networks/convnext.h"
 #include "aha/networks/vit.h"
 #include "aha/nn/module_state.h"
@@ -400,6 +401,40 @@ TEST_P(ExplainerPrior, IsTheOrderThatAnExplainerBeginsWith) {
 
 INSTANTIATE_TEST_SUITE_P(All, ExplainerPrior, testing::Values("chefer", "logit-attribution"));
 
+TEST(Explainer, BeginsWithTheOrderOfTheClassActivationMap) {
+  ConvNextClassifier target(convnext_of_two_blocks(), info_of(16));
+  const auto taps = target.default_levels();
+  const auto pixels = golden_input({2, 3, 16, 16}).abs(), classes = torch::tensor({0, 2});
+  const Tensor features = target.features(pixels, {taps[0]})[0];
+  auto options = small_decoder({static_cast<int>(features.size(1))}, {1});
+  options.prior = "cam";
+  options.prior_weight = 6;
+  Explainer explainer(encoder_from_target(target, {taps[0]}), options, &target);
+  explainer.decoder()->eval();
+  ASSERT_TRUE(explainer.shares_forward());
+  const Tensor decoded = explainer.map(pixels, classes);
+
+  // The order by hand: the logit of a class is a sum over the places of the last feature maps.
+  const Tensor last = target.features(pixels, {"features"})[0];
+  for (int b = 0; b < 2; ++b) {
+    Tensor weights = torch::zeros({target.info().classes});
+    weights[classes[b].item<int64_t>()] = 1;
+    const Tensor one = last.narrow(0, b, 1);
+    const Tensor direction = target.head_direction(one.mean({2, 3}), weights)[0];
+    const Tensor places = one[0].flatten(1).t().mv(direction);
+    const Tensor order =
+        torch::empty_like(places).scatter_(0, places.argsort(), torch::linspace(0, 1, places.size(0)));
+    const Tensor expected =
+        at::upsample_bilinear2d(order.view({1, 1, last.size(2), last.size(3)}), {16, 16}, false);
+    EXPECT_TRUE(explainer.features(pixels, classes).prior[b].allclose(expected[0][0], 1e-5, 1e-6));
+  }
+  EXPECT_TRUE(explainer.features(pixels, classes).prior.equal(prior_map("cam", target, pixels, classes)));
+
+  explainer.decoder()->start_from_prior();
+  EXPECT_TRUE(explainer.map(pixels, classes).allclose(6 * prior_map("cam", target, pixels, classes)));
+  EXPECT_FALSE(explainer.map(pixels, classes).equal(decoded));
+}
+
 TEST(Explainer, SaysWhatItsPriorNeeds) {
   VitClassifier target(vit_of_8_pixels(), info_of(8));
   ConvNextClassifier other(convnext_of_two_blocks(), info_of(16));
@@ -409,6 +444,9 @@ TEST(Explainer, SaysWhatItsPriorNeeds) {
               testing::HasSubstr("give the target"));
   EXPECT_THAT(message_of([&] { Explainer(encoder_from_target(target, {"block.0"}), options, &other); }),
               testing::HasSubstr("expected a target with attention"));
+  options.prior = "cam";
+  EXPECT_THAT(message_of([&] { Explainer(encoder_from_target(target, {"block.0"}), options, &target); }),
+              testing::HasSubstr("expected a ConvNet"));
 }
 
 TEST(Explainer, NamesTheTapsThatATargetHas) {

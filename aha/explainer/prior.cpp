@@ -1,5 +1,6 @@
 #include "aha/explainer/prior.h"
 
+#include "aha/attribution/cam.h"
 #include "aha/attribution/chefer.h"
 #include "aha/attribution/logit_attribution.h"
 #include "aha/attribution/target_gradient.h"
@@ -25,6 +26,12 @@ TokenRelevance prior_rule(const std::string& name) {
 void check_prior(const std::string& name, const Classifier& target) {
   if (name == "none") return;
   if (std::ranges::find(kPriors, name) == kPriors.end()) throw unknown_name_error("prior", name, kPriors);
+  if (name == "cam") {
+    if (feature_tap(target).empty())
+      throw input_error("--prior cam: expected a ConvNet with pooled feature maps, found {} ({})",
+                        target.info().name, target.info().architecture);
+    return;
+  }
   if (attention_taps(target).empty())
     throw input_error("--prior {}: expected a target with attention, found {} ({})", name, target.info().name,
                       target.info().architecture);
@@ -32,9 +39,17 @@ void check_prior(const std::string& name, const Classifier& target) {
 
 Tensor prior_map(const std::string& name, Classifier& target, const Tensor& pixels, const Tensor& classes) {
   check_prior(name, target);
+  if (name == "cam")
+    return cam_prior(target, target.features(pixels, {feature_tap(target)})[0], classes, pixels.size(2),
+                     pixels.size(3));
   const Tensor values = prior_rule(name) == TokenRelevance::kDirect ? logit_values(target, pixels, classes)
                                                                     : chefer_values(target, pixels, classes);
   return map_of_order(values, pixels.size(2), pixels.size(3));
+}
+
+Tensor cam_prior(Classifier& target, const Tensor& features, const Tensor& classes, int64_t height,
+                 int64_t width) {
+  return map_of_order(cam_values(target, features, classes).flatten(1), height, width);
 }
 
 Tensor map_of_order(const Tensor& values, int64_t height, int64_t width) {

@@ -1,12 +1,7 @@
-// cam: the class activation map. A ConvNet that ends in global average pooling and a linear layer has a logit
-// that is a sum over places:
-//
-//   logit_t - bias_t = sum_ij (w_t . a_ij) / (h w)
-//
-// With a LayerNorm between pooling and head (ConvNeXt) the same holds while its standard deviation is held
-// fixed: w_t becomes d logit_t / d pooled (Classifier::head_direction), and the norm's bias joins the head's.
-#include "aha/methods/cam_maps.h"
-#include "aha/methods/feature_cam.h"
+// cam: the class activation map (attribution/cam.h).
+#include "aha/attribution/cam.h"
+
+#include "aha/attribution/target_gradient.h"
 #include "aha/methods/method_records.h"
 #include "aha/methods/patch_maps.h"
 
@@ -17,12 +12,8 @@ class Cam : public Method {
  public:
   Attribution attribute(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
                         const Context&) override {
-    const Tensor raw = feature_values(*target_, pixels, [&](int64_t b, const Tensor& features) {
-      Tensor weights = torch::zeros({target_->info().classes}, features.options());
-      weights[classes[b].item<int64_t>()] = 1;
-      const auto places = static_cast<double>(features.size(2) * features.size(3));
-      return weighted_channels(features, target_->head_direction(features.mean({2, 3}), weights) / places);
-    });
+    const Tensor features = target_->features(pixels, {feature_tap(*target_)})[0];
+    const Tensor raw = cam_values(*target_, features, classes);
     return {upsampled(raw, pixels.size(2), pixels.size(3)), Passes{1, 0}};
   }
 };

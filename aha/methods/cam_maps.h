@@ -2,14 +2,9 @@
 // maps (B, h, w) out; cam_finished() ends them.
 #pragma once
 
-#include "aha/tensor/tensor.h"
+#include "aha/attribution/cam.h"
 
 namespace aha {
-
-// sum_c w_c a_c, weights (B, C).
-inline Tensor weighted_channels(const Tensor& features, const Tensor& weights) {
-  return (features * weights.unsqueeze(2).unsqueeze(3)).sum(1);
-}
 
 // Grad-CAM (Selvaraju et al. 2017): w_c = mean_ij(q_c).
 inline Tensor gradcam_raw(const Tensor& features, const Tensor& gradients) {

@@ -1,6 +1,7 @@
 #include "aha/methods/catalog.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -27,7 +28,9 @@ class ChangedMethod : public Method {
   }
   bool learned() const override { return inner_->learned(); }
   bool timed() const override { return inner_->timed(); }
-  void name_images(std::span<const std::string> images) override { inner_->name_images(images); }
+  void name_images(std::span<const std::string> names, std::span<const uint64_t> streams) override {
+    inner_->name_images(names, streams);
+  }
   std::string depends_on(const std::string& image) const override { return inner_->depends_on(image); }
   Attribution attribute(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t> streams,
                         const Context& context) override {
@@ -317,6 +320,9 @@ bool has_attention(const MethodContext& context) {
 bool is_vision_transformer(const MethodContext& context) {
   return context.target.prefix_tokens() > 0;
 }
+bool has_open_blocks(const MethodContext& context) {
+  return context.target.opens_blocks();
+}
 bool has_feature_maps(const MethodContext& context) {
   return !feature_tap(context.target).empty();
 }
@@ -324,10 +330,18 @@ bool has_attention_or_feature_maps(const MethodContext& context) {
   return has_attention(context) || has_feature_maps(context);
 }
 
-uint64_t image_stream(std::string_view id) {
-  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-  for (const unsigned char c : id) hash = (hash ^ c) * 0x100000001b3;
+uint64_t image_stream(const Tensor& pixels) {
+  const Tensor values = pixels.detach().to(torch::kCPU, torch::kFloat32).contiguous();
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, a value at a time
+  for (const float value : std::span(values.data_ptr<float>(), static_cast<size_t>(values.numel())))
+    hash = (hash ^ std::bit_cast<uint32_t>(value)) * 0x100000001b3;
   return stream_id({hash});
+}
+
+std::vector<uint64_t> image_streams(const Tensor& pixels) {
+  std::vector<uint64_t> streams;
+  for (int64_t b = 0; b < pixels.size(0); ++b) streams.push_back(image_stream(pixels[b]));
+  return streams;
 }
 
 }  // namespace aha

@@ -2,11 +2,11 @@
 // because it has forms for transformers too.)
 #include "aha/methods/feature_cam.h"
 
+#include "aha/attribution/cam.h"
 #include "aha/attribution/target_gradient.h"
 #include "aha/methods/cam_maps.h"
 #include "aha/methods/method_records.h"
 #include "aha/methods/patch_maps.h"
-#include "aha/tensor/one_thread_each.h"
 
 namespace aha {
 namespace {
@@ -27,22 +27,10 @@ std::unique_ptr<Method> make_feature_cam() {
 
 }  // namespace
 
-Tensor feature_values(Classifier& target, const Tensor& pixels,
-                      const std::function<Tensor(int64_t, const Tensor&)>& raw) {
-  const Tensor features = target.features(pixels, {feature_tap(target)})[0];  // (B, C, h, w)
-  const int64_t B = pixels.size(0);
-  std::vector<Tensor> maps(static_cast<size_t>(B));
-  const auto piece = [&](int64_t b) { maps[static_cast<size_t>(b)] = raw(b, features.narrow(0, b, 1)); };
-  if (features.is_cpu())
-    one_thread_each(B, piece);
-  else
-    for (int64_t b = 0; b < B; ++b) piece(b);
-  return torch::cat(maps).detach();
-}
-
 Tensor feature_cam(Classifier& target, const Tensor& pixels,
                    const std::function<Tensor(int64_t, const Tensor&)>& raw) {
-  return cam_finished(feature_values(target, pixels, raw), pixels.size(2), pixels.size(3));
+  const Tensor features = target.features(pixels, {feature_tap(target)})[0];  // (B, C, h, w)
+  return cam_finished(values_per_image(features, raw), pixels.size(2), pixels.size(3));
 }
 
 Tensor feature_cam(Classifier& target, const Tensor& pixels, const Tensor& classes, RawCam raw) {

@@ -14,11 +14,7 @@ using RawCam = Tensor (*)(const Tensor& features, const Tensor& gradients);
 // (B, H, W), finished (patch_maps.h). An image's map does not depend on its batch mates.
 Tensor feature_cam(Classifier& target, const Tensor& pixels, const Tensor& classes, RawCam raw);
 
-// Any formula of one image's features: raw(b, features (1, C, h, w)) -> (1, h, w); (B, h, w) of all. Images
-// may be asked from several threads, each with one thread of libtorch.
-Tensor feature_values(Classifier& target, const Tensor& pixels,
-                      const std::function<Tensor(int64_t b, const Tensor& features)>& raw);
-// The same, finished.
+// Any formula of one image's features (values_per_image, attribution/cam.h), finished.
 Tensor feature_cam(Classifier& target, const Tensor& pixels,
                    const std::function<Tensor(int64_t b, const Tensor& features)>& raw);
 

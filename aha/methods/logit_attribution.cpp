@@ -47,8 +47,8 @@ MethodRecord logit_attribution_method() {
   return {"logit-attribution",
           "what each patch adds to the class logit through attention, block by block",
           "Gandelsman et al. 2024, arXiv:2310.05916",
-          "attention of a vision transformer",
-          is_vision_transformer,
+          "a vision transformer of a known architecture",
+          has_open_blocks,
           [] { return std::unique_ptr<Method>(new LogitAttributionMethod); },
           "Not in the paper's tables. Signed. The logit above the mean of all logits, the final norm's "
           "standard deviation held fixed; no backward pass."};

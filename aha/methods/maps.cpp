@@ -60,8 +60,8 @@ class Maps : public Method {
       throw input_error("method maps: expected .npy files in {}, found none", printable(folder_, 300));
   }
 
-  void name_images(std::span<const std::string> images) override {
-    for (const auto& image : images) names_[image_stream(image)] = image;
+  void name_images(std::span<const std::string> names, std::span<const uint64_t> streams) override {
+    for (size_t i = 0; i < names.size(); ++i) names_[streams[i]] = names[i];
   }
 
   std::string depends_on(const std::string& image) const override {

@@ -30,10 +30,9 @@ class MapsFolder : public ::testing::Test {
   Tensor map_of(const std::string& image) {
     const auto method = make_method("maps:" + folder, {target});
     const std::vector<std::string> names = {image};
-    method->name_images(names);
-    return method
-        ->attribute(torch::zeros({1, 3, 4, 4}), torch::zeros({1}, torch::kInt64),
-                    std::vector<uint64_t>{image_stream(image)}, Context())
+    const std::vector<uint64_t> streams = {7};
+    method->name_images(names, streams);
+    return method->attribute(torch::zeros({1, 3, 4, 4}), torch::zeros({1}, torch::kInt64), streams, Context())
         .maps[0];
   }
   std::string message_of(const std::string& image) {

@@ -77,9 +77,9 @@ class Method {
   // by one.
   virtual bool timed() const { return false; }
 
-  // What the images are called (image_stream() of these names are their streams); told before the first
-  // attribute() of each. Of use to maps that were made elsewhere.
-  virtual void name_images(std::span<const std::string>) {}
+  // What the images of these streams are called; told before the first attribute() of each. Of use to maps
+  // that were made elsewhere.
+  virtual void name_images(std::span<const std::string> names, std::span<const uint64_t> streams) {}
   // What the map of this image depends on beside pixels, class, target, explainer and options: the content of
   // a file. Stored figures are found by it (evaluate/row_key.h).
   virtual std::string depends_on(const std::string& image) const { return ""; }
@@ -130,7 +130,9 @@ struct MethodRecord {
   std::vector<std::string> optimizes = {};
 };
 
-// The stream of an image, from what it is called in its data set.
-uint64_t image_stream(std::string_view id);
+// The stream of an image, from the pixels (3, H, W) that the network sees: the same photo has the same random
+// numbers under any name.
+uint64_t image_stream(const Tensor& pixels);
+std::vector<uint64_t> image_streams(const Tensor& pixels);  // (B, 3, H, W)
 
 }  // namespace aha

@@ -41,6 +41,7 @@ MethodRecord vit_cx_method();
 bool fits_any(const MethodContext& context);
 bool has_attention(const MethodContext& context);
 bool is_vision_transformer(const MethodContext& context);
+bool has_open_blocks(const MethodContext& context);
 bool has_feature_maps(const MethodContext& context);
 bool has_attention_or_feature_maps(const MethodContext& context);
 

@@ -64,15 +64,14 @@ struct Asked {
 Asked three_images(int size) {
   auto pixels = torch::empty({3, 3, size, size});
   checks::fill_with_wave(pixels, 5, 0.5);
-  std::vector<uint64_t> streams;
-  for (const auto& name : kNames) streams.push_back(image_stream(name));
-  return {pixels + 0.5, torch::tensor({0, 3, 1}, torch::kInt64), streams};
+  pixels += 0.5;
+  return {pixels, torch::tensor({0, 3, 1}, torch::kInt64), image_streams(pixels)};
 }
 
 Tensor maps_of(Method& method, const Asked& asked, uint64_t seed = 0) {
   Context context;
   context.seed = seed;
-  method.name_images(asked.names);
+  method.name_images(asked.names, asked.streams);
   return method.attribute(asked.pixels, asked.classes, asked.streams, context).maps;
 }
 
@@ -89,7 +88,7 @@ void ask_all(Counted<Target>& target, bool equal_gradients = false) {
     }
     const auto method = make_method(cheap(record.name), {target});
     target.evaluations = 0;
-    method->name_images(asked.names);
+    method->name_images(asked.names, asked.streams);
     target.parts = 0;
     const auto made = method->attribute(asked.pixels, asked.classes, asked.streams, Context());
     const auto& maps = made.maps;
@@ -231,7 +230,7 @@ TEST(Catalog, ABlurredOrInvertedMethodSharesTheWorkOfItsPlainOne) {
     EXPECT_TRUE(inverted->shares_work_with(*blurred));
     EXPECT_TRUE(inverted->shares_work_with(*plain));
     Method* const others[] = {plain.get(), blurred.get()};
-    inverted->name_images(asked.names);
+    inverted->name_images(asked.names, asked.streams);
     const auto all =
         inverted->attribute_shared(others, asked.pixels, asked.classes, asked.streams, Context());
     ASSERT_EQ(all.size(), 3u);
@@ -362,9 +361,13 @@ TEST(MethodLabels, HaveNoFoldersUnlessTwoWouldBeTheSame) {
   EXPECT_EQ(method_labels({"maps:a/x", "maps:b/x"}), (Strings{"maps:a/x", "maps:b/x"}));
 }
 
-TEST(ImageStream, DependsOnTheName) {
-  EXPECT_EQ(image_stream("a.jpg"), image_stream("a.jpg"));
-  EXPECT_NE(image_stream("a.jpg"), image_stream("b.jpg"));
+TEST(ImageStream, DependsOnThePixelsAlone) {
+  const Asked asked = three_images(8);
+  EXPECT_EQ(image_stream(asked.pixels[1].clone()), asked.streams[1]);
+  EXPECT_NE(asked.streams[0], asked.streams[1]);
+  Tensor other = asked.pixels[1].clone();
+  other[2][7][7] += 1.f / 255;
+  EXPECT_NE(image_stream(other), asked.streams[1]);
 }
 
 }  // namespace

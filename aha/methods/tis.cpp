@@ -29,10 +29,6 @@ std::vector<std::string> block_outputs(const Classifier& target) {
   return out;
 }
 
-bool can_leave_patches_out(const MethodContext& context) {
-  return context.target.prefix_tokens() > 0;
-}
-
 struct Subsets {
   Tensor patches;             // (S, kept) int64, all different
   std::vector<double> times;  // how often each was found
@@ -179,8 +175,8 @@ MethodRecord tis_method() {
       "tis",
       "class probability of subsets of the patches that the network's own activations choose",
       "Englebert et al. 2023, Explaining through Transformer Input Sampling (ICCV workshops)",
-      "a vision transformer with a class token",
-      can_leave_patches_out,
+      "a vision transformer of a known architecture",
+      has_open_blocks,
       [] { return std::unique_ptr<Method>(new Tis); },
       "The form of the authors' public code, which the paper's ViT tables most probably used: 1024 masks, "
       "half of the patches, score = probability. There a patch that no subset has makes the map NaN; here it "

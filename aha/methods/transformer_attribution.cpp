@@ -54,8 +54,8 @@ MethodRecord transformer_attribution_method() {
       "transformer-attribution",
       "relevance propagated to every attention, times its gradient, multiplied through the blocks",
       "Chefer et al. 2021, arXiv:2012.09838",
-      "attention of a vision transformer",
-      is_vision_transformer,
+      "a vision transformer of a known architecture",
+      has_open_blocks,
       [] { return std::unique_ptr<Method>(new TransformerAttribution); },
       "Not in the paper's tables. The propagation of relevance is counted as a second backward pass. "
       "rows=normalized is the formula and the form of the MDA code; the authors' ViT code has rows=plain, "

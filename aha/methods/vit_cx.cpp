@@ -221,8 +221,8 @@ MethodRecord vit_cx_method() {
   return {"vit-cx",
           "clustered feature maps as masks, each weighted by what it keeps of the class",
           "Xie et al. 2023, arXiv:2211.03064",
-          "attention",
-          has_attention,
+          "a vision transformer of a known architecture",
+          has_open_blocks,
           [] { return std::unique_ptr<Method>(new VitCx); },
           "The paper's tables most probably have these defaults. The noise decides much of the map (the "
           "public code's "

@@ -115,6 +115,10 @@ class Classifier {
   // patches, which are row-major. 0 = no transformer.
   virtual int prefix_tokens() const { return 0; }
 
+  // Whether its blocks can be asked one by one: subsets of patches, relevance through a block, the gradient
+  // by one block's attention. Not those of an exported graph.
+  virtual bool opens_blocks() const { return false; }
+
   // Relevance of every patch (attribution formulas: attention_maps.h) and the features of these taps, from
   // one forward and, for Chefer's, one backward pass; classes (B) int64. Nothing where this network has no
   // engine for it, or not for this size.

@@ -21,6 +21,7 @@ class NetworkClassifier : public Classifier {
   std::vector<std::string> tap_names() const override { return network_->tap_names(); }
   std::vector<std::string> default_levels() const override { return network_->default_levels(); }
   int prefix_tokens() const override { return network_->prefix_tokens(); }
+  bool opens_blocks() const override { return prefix_tokens() > 0; }
   Tensor head_weights() const override { return network_->head_weights(); }
   std::vector<Tensor> features(const Tensor& pixels, const std::vector<std::string>& taps) override;
   PerturbedScores perturbed_scores(const PerturbedImages& images, bool with_gradient) override;

@@ -7,6 +7,7 @@
 #include "aha/base/error.h"
 #include "aha/base/files.h"
 #include "aha/base/log.h"
+#include "aha/networks/class_names.h"
 #include "aha/nn/module_state.h"
 #include "aha/train/run_folder.h"
 
@@ -109,7 +110,12 @@ std::optional<ExplainerReport> train_explainer(const ExplainerRun& run, const Co
       start_or_join_workers(run.train.train.workers, run.train.train.worker_timeout_s, context);
   if (!group) return std::nullopt;
   const auto target = load_classifier(run.target, run.load, context);
-  const auto data = slice(open_dataset(run.data), run.slice);
+  const auto given = slice(open_dataset(run.data), run.slice);
+  std::vector<int> classes;
+  if (run.train.explained == "truth")
+    classes = classes_of_labels(given->class_names(), given->name(), target->info());
+  const auto named = classes.empty() ? nullptr : relabeled(*given, classes);
+  const Dataset& data = named ? *named : *given;
   const LoadedExplainer first = first_explainer(run, *target, context);
 
   ExplainerRun copy = run;
@@ -119,7 +125,7 @@ std::optional<ExplainerReport> train_explainer(const ExplainerRun& run, const Co
   settings.update(json_from_fields(fields(copy.slice)));
   settings["from"] = first.card.sha256;
   const ExplainerReport report =
-      train_decoder(*target, *first.explainer, *data, run.train, settings, *group, context);
+      train_decoder(*target, *first.explainer, data, run.train, settings, *group, context);
   if (!group->leader()) return std::nullopt;
   ModelCard card = explainer_card(target->info(), run.data, run.train, report, context);
   card.target->tensors = fingerprint_of(*target);

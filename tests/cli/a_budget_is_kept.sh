@@ -14,15 +14,18 @@ cmp little/*.npy none/*.npy || fail "expected the map of T = 0"
 # The first step is not begun where it would end too late: what the map took stays within the budget.
 expect 0 $explain --refine 1 photos
 one=$(python3 -c 'import json; print(int(1000 * json.load(open("out"))[0]["seconds"]))')
+# Another process may take the CPU in the middle of a step: the best of three runs counts.
 for budget in $((one / 3 + 1)) $((4 * one)); do
-  expect 0 $explain --budget ${budget}ms photos
-  python3 - $budget <<'PY' || fail "$budget ms: expected the budget to be kept"
+  kept=no
+  for run in 1 2 3; do
+    expect 0 $explain --budget ${budget}ms photos
+    python3 - $budget <<'PY' && kept=yes && break
 import json, sys
 made = json.load(open("out"))[0]
-budget = float(sys.argv[1])
-# Another process may take the CPU: twice the budget is what a step that was not estimated would take.
-assert made["refine"] == 0 or 1000 * made["seconds"] <= 2 * budget, (made["refine"], made["seconds"], budget)
+sys.exit(1000 * made["seconds"] > 1.05 * float(sys.argv[1]))
 PY
+  done
+  [ $kept = yes ] || fail "$budget ms: expected the budget to be kept to 5 %"
 done
 python3 -c 'import json; assert json.load(open("out"))[0]["refine"] > 0' || fail "expected steps where the budget is that of several"
 
