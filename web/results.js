@@ -92,16 +92,17 @@ export class Results {
         element("div", { class: "strip" },
           element("button", { class: "thumb", disabled: one.sample < 0, "aria-label": `Open ${one.image}`, onclick: () => this.open(one.sample, method) }, image),
           ...rows.map((row) => element("figure", { class: row.method === method ? "mine" : "" },
-            element("button", { class: "thumb", disabled: one.sample < 0, "data-method": row.method, "aria-label": `Open ${one.image} with ${row.method}`,
-                                onclick: () => this.open(one.sample, row.method) }),
+            element("button", { class: "thumb", disabled: one.sample < 0, "data-method": row.method, "data-kept": row.map ? "" : null,
+                                "aria-label": `Open ${one.image} with ${row.method}`, onclick: () => this.open(one.sample, row.method) },
+              row.map ? element("img", { src: row.map, width: 96, height: 96, alt: `Map of ${row.method}`, loading: "lazy" }) : null),
             element("figcaption", {}, element("span", { class: "label" }, row.method), element("b", {}, row.figures[metric].toFixed(3)))))));
       item.sample = one.sample;
-      if (one.sample >= 0) this.seen.observe(item);
+      if (one.sample >= 0 && rows.some((row) => !row.map)) this.seen.observe(item);
       return item;
     }));
   }
 
-  // The maps of the images that are seen, one after the other: those of quick methods; the others are made when they are opened.
+  // The maps of the images that are seen, one after the other, where the evaluation kept none: those of quick methods; the others are made when they are opened.
   async drawWaiting() {
     if (this.drawing) return;
     this.drawing = true;
@@ -111,7 +112,7 @@ export class Results {
       const quick = (spec) => methods.some((one) => one.quick && one.name === spec.split(":")[0]);
       try {
         const { image } = await api.pickSample(item.sample);
-        for (const button of item.querySelectorAll("[data-method]")) {
+        for (const button of item.querySelectorAll("[data-method]:not([data-kept])")) {
           const { method } = button.dataset;
           if (!item.isConnected) break;
           if (!quick(method)) {

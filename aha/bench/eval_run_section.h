@@ -29,7 +29,7 @@ struct EvalRunRow {
   int threads = 0;
   double per_second = 0;          // perturbed images of the whole run
   double forward_per_second = 0;  // images of the bare target
-  std::optional<double> peer_per_second;
+  std::optional<double> peer_per_second = {};
 };
 
 std::vector<EvalRunRow> bench_eval_run(const EvalRunOptions& options, const Context& context);

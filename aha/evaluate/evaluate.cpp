@@ -22,6 +22,7 @@
 #include "aha/image/png.h"
 #include "aha/kernels/core/cpu.h"
 #include "aha/methods/catalog.h"
+#include "aha/networks/class_names.h"
 #include "aha/networks/preprocess.h"
 #include "aha/perturb/reference.h"
 #include "aha/tensor/tensor.h"
@@ -289,7 +290,7 @@ void Evaluator::run() {
             std::make_unique<ScoreQueue>(by.target, batch.pixels.size(2), batch.pixels.size(3), context);
       std::vector<std::string> names;
       for (const auto& image : batch.images) names.push_back(image.id);
-      for (const auto& method : methods) method->name_images(names);
+      for (const auto& method : methods) method->name_images(names, image_streams(batch.pixels));
       if (!std::exchange(timed, true)) time_methods(batch);
       complete(std::move(batch));
     }
@@ -377,7 +378,7 @@ void Evaluator::add_rows(const ImageBatch& batch, size_t m, const std::string& e
     if (const auto key = map_key(batch, b, m, explained);
         made.made[b].failure.empty() && (options.keep_maps || in_report(batch.index[b], explained)) &&
         !maps.has(key))
-      maps.write(key, {made.maps[b], made.made[b]});
+      maps.write(key, {made.maps[b], made.made[b], batch.images[b].id, options.methods[m], explained});
   }
   const ImageBatch part = chosen_images(batch, unswept);
   // A map that does not depend on the class serves both, if both are asked for.
@@ -527,14 +528,14 @@ Evaluation evaluate(const MethodContext& explained_by, const Dataset& data, cons
   return *evaluate_together(explained_by, data, options, out, alone, context);
 }
 
-std::optional<Evaluation> evaluate_together(const MethodContext& explained_by, const Dataset& data,
+std::optional<Evaluation> evaluate_together(const MethodContext& explained_by, const Dataset& given,
                                             const EvaluateOptions& asked, const std::string& out,
                                             WorkerGroup& group, const Context& context) {
   const Timer timer;
   if (asked.methods.empty()) throw input_error("--methods: expected one method or more, found none");
   EvaluateOptions options = asked;
   options.methods = method_labels(asked.methods);
-  if (data.size() == 0) throw input_error("{}: expected one image or more, found none", data.name());
+  if (given.size() == 0) throw input_error("{}: expected one image or more, found none", given.name());
   options.changes.references = options.references;
   Protocol protocol = changed(protocol_named(options.protocol), options.changes);
   if (options.metrics.empty()) options.metrics = protocol.metrics;
@@ -545,9 +546,15 @@ std::optional<Evaluation> evaluate_together(const MethodContext& explained_by, c
     protocol.steps = 0;  // nobody looks at curves
   Methods methods;
   for (const auto& spec : asked.methods) methods.push_back(make_method(spec, explained_by));
-  check_names(data);
+  check_names(given);
   const ClassifierInfo& info = explained_by.target.info();
-  if (options.explained != "predicted" || protocol.correct_only) check_labels(data, info);
+  const bool labels_matter = options.explained != "predicted" || protocol.correct_only;
+  std::unique_ptr<Dataset> with_target_classes;
+  if (labels_matter)
+    if (auto classes = classes_of_labels(given.class_names(), given.name(), info); !classes.empty())
+      with_target_classes = relabeled(given, std::move(classes));
+  const Dataset& data = with_target_classes ? *with_target_classes : given;
+  if (labels_matter) check_labels(data, info);
   if (!data.annotated() && std::any_of(measured.begin(), measured.end(), looks_at_objects))
     throw input_error(
         "{}: expected masks or boxes (list:FILE.csv with columns mask or x0,y0,x1,y1), which {} "

@@ -565,11 +565,16 @@ TEST(Evaluate, ARefinementThatDivergesIsNamedAndTheOthersGoOn) {
   add_method({"fails on wave 1", "", "", "", [](const MethodContext&) { return true; },
               [] {
                 struct Failing : Method {
+                  std::map<uint64_t, std::string> called;
                   void prepare(const MethodContext&) override {}
+                  void name_images(std::span<const std::string> names,
+                                   std::span<const uint64_t> streams) override {
+                    for (size_t i = 0; i < names.size(); ++i) called[streams[i]] = names[i];
+                  }
                   Attribution attribute(const Tensor& pixels, const Tensor&,
                                         std::span<const uint64_t> streams, const Context&) override {
                     for (const uint64_t stream : streams)
-                      if (stream == image_stream("wave/1"))
+                      if (called.at(stream) == "wave/1")
                         throw work_error("refinement: the loss is not finite at step 2");
                     return {pixels.mean(1), Passes{}};
                   }
@@ -689,10 +694,10 @@ TEST(MakeMaps, AFailureOfTheLeaderLeavesTheMethodsThatShareItsWork) {
     }
   };
   struct Long : Short {
+    uint64_t of_b = 0;
     Attribution attribute(const Tensor& pixels, const Tensor&, std::span<const uint64_t> streams,
                           const Context&) override {
-      if (std::find(streams.begin(), streams.end(), image_stream("b")) != streams.end())
-        throw work_error("b diverges");
+      if (std::find(streams.begin(), streams.end(), of_b) != streams.end()) throw work_error("b diverges");
       return {pixels.amax(1), Passes{2, 0}};
     }
     bool shares_work_with(const Method& other) const override { return &other != this; }
@@ -705,14 +710,17 @@ TEST(MakeMaps, AFailureOfTheLeaderLeavesTheMethodsThatShareItsWork) {
   };
   Methods methods;
   methods.push_back(std::make_unique<Short>());
-  methods.push_back(std::make_unique<Long>());
+  auto leader = std::make_unique<Long>();
+  const Tensor pixels = torch::rand({3, 3, 4, 4});
+  leader->of_b = image_stream(pixels[1]);
+  methods.push_back(std::move(leader));
   const auto work = shared_work(methods, {{0, 1, 2}, {0, 1, 2}});
   ASSERT_EQ(work.size(), 1u);
   EXPECT_EQ(work[0].methods, (std::vector<size_t>{1, 0})) << "the longer one leads";
   EXPECT_EQ(shared_work(methods, {{0, 1}, {0, 1, 2}}).size(), 2u) << "other images are other work";
   ImageBatch batch;
   for (const char* id : {"a", "b", "c"}) batch.images.push_back({id, "", 0});
-  batch.pixels = torch::rand({3, 3, 4, 4});
+  batch.pixels = pixels;
   batch.classes["truth"] = torch::zeros({3}, torch::kInt64);
   const auto made = make_maps(methods, work[0], batch, "truth", Context());
   ASSERT_EQ(made.size(), 2u);

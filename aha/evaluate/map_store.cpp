@@ -36,7 +36,10 @@ KeptMap MapStore::read(const std::string& key) const {
 void MapStore::write(const std::string& key, const KeptMap& kept) const {
   const Tensor map = kept.map.to(torch::kFloat32).contiguous();
   write_npy(file(key), {map.size(0), map.size(1)}, {map.data_ptr<float>(), static_cast<size_t>(map.numel())});
-  write_file_atomically(file(key, ".json"), json_from_made(kept.made).dump() + "\n");
+  nlohmann::json json = json_from_made(kept.made);
+  json.update({{"image", kept.image}, {"method", kept.method}, {"class", kept.explained}});
+  const auto replace = nlohmann::json::error_handler_t::replace;  // names that are not UTF-8
+  write_file_atomically(file(key, ".json"), json.dump(-1, ' ', false, replace) + "\n");
 }
 
 }  // namespace aha

@@ -12,6 +12,7 @@ namespace aha {
 struct KeptMap {
   Tensor map;  // (H, W)
   Attribution::Made made;
+  std::string image = {}, method = {}, explained = {};  // whose it is, for those who look at the folder
 };
 
 class MapStore {

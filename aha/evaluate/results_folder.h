@@ -1,5 +1,5 @@
 // An evaluation folder read again, for looking at: the table, the mean curves and what each method got on
-// each image. Input error where the folder is none.
+// each image, and the maps that were kept. Input error where the folder is none.
 #pragma once
 
 #include <map>
@@ -13,6 +13,7 @@ namespace aha {
 struct ImageFigures {
   std::string method, explained;          // "predicted" or "truth"
   std::map<std::string, double> figures;  // by metric; those that could not be measured are absent
+  std::string map = {};                   // file of the map, where the evaluation kept it
 };
 
 struct ResultsFolder {

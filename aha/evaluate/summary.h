@@ -143,16 +143,16 @@ struct RowTable {
   // All rows of one image, explained classes outer, methods inner, both in the order of the options.
   void add(const std::vector<MeasuredRow>& rows, const SummaryOptions& options);
 
-  std::vector<Timing> timings;                         // one for each method; empty = none was timed
-  std::map<std::string, std::string> unusable_images;  // image and reason: these have no rows
-  std::map<std::string, std::string> not_chosen;       // by the protocol: neither have these
+  std::vector<Timing> timings = {};                         // one for each method; empty = none was timed
+  std::map<std::string, std::string> unusable_images = {};  // image and reason: these have no rows
+  std::map<std::string, std::string> not_chosen = {};       // by the protocol: neither have these
 
   // What add() makes of the rows.
-  std::vector<std::string> images;             // that every method explained: these count
-  std::map<std::string, std::string> reasons;  // of the others: the first one
-  std::map<std::string, std::vector<Failure>> failures;
-  std::vector<MethodColumns> columns;    // in the order of the rows
-  std::map<std::string, int64_t> leaks;  // by reference: images that keep their class
+  std::vector<std::string> images = {};             // that every method explained: these count
+  std::map<std::string, std::string> reasons = {};  // of the others: the first one
+  std::map<std::string, std::vector<Failure>> failures = {};
+  std::vector<MethodColumns> columns = {};    // in the order of the rows
+  std::map<std::string, int64_t> leaks = {};  // by reference: images that keep their class
 };
 
 // Every image that is neither unusable nor left out by the protocol must have been added, in the options'

@@ -636,6 +636,42 @@ void Api::get_results(const Request&, const Parts&, Response& response) {
   answer(response, results_->results);
 }
 
+// Maps are numbered image by image, in the order of the table.
+void Api::get_results_map(const Request&, const Parts& parts, Response& response) {
+  if (!results_) throw NotFound("the server was started without --results");
+  const int64_t index = number_from(parts[0]);
+  int64_t first = 0;
+  for (const auto& image : results_->images) {
+    const auto& figures = results_->figures_of.at(image);
+    if (index >= first + std::ssize(figures)) {
+      first += std::ssize(figures);
+      continue;
+    }
+    const std::string file = figures[static_cast<size_t>(index - first)].map;
+    if (file.empty()) break;
+    int64_t sample = -1;
+    if (const Dataset* data = bench_.samples())
+      for (int64_t i = 0; i < data->size() && sample < 0; ++i)
+        if (data->id(i) == image) sample = i;
+    return run_png(
+        "png",
+        [=, this] {
+          const NpyArray map = read_npy(file);
+          if (map.shape.size() != 2 || static_cast<double>(map.values.size()) > 1e6 * limits_.megapixels)
+            throw work_error("{}: expected a map (H, W), found another array", end_of_path(file));
+          const int height = static_cast<int>(map.shape[0]), width = static_cast<int>(map.shape[1]);
+          if (sample >= 0) {
+            const Image photo = image_from_tensor(bench_.add_sample(sample).inputs[0][0]);
+            if (photo.width == width && photo.height == height)
+              return png_bytes(overlay(photo, map.values, width, height));
+          }
+          return png_bytes(heat_image(map.values, width, height));
+        },
+        response);
+  }
+  throw NotFound(fmt::format("the evaluation kept no map {}", index));
+}
+
 void Api::get_results_images(const Request& request, const Parts&, Response& response) {
   if (!results_) throw NotFound("the server was started without --results");
   const auto asked = options_from<ResultsRequest>(request);
@@ -656,15 +692,25 @@ void Api::get_results_images(const Request& request, const Parts&, Response& res
       return ascending ? figure(a) < figure(b) : figure(a) > figure(b);
     });
   }
-  std::map<std::string, int64_t> sample_of;
+  std::map<std::string, int64_t> sample_of, first_map;  // by image
   if (const Dataset* data = bench_.samples())
     for (int64_t i = 0; i < data->size(); ++i) sample_of[data->id(i)] = i;
+  int64_t maps = 0;
+  for (const auto& image : results_->images) {
+    first_map[image] = maps;
+    maps += std::ssize(results_->figures_of.at(image));
+  }
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   const int64_t last = std::min<int64_t>(std::ssize(images), int64_t{asked.first} + asked.limit);
   for (int64_t i = asked.first; i < last; ++i) {
     nlohmann::ordered_json figures = nlohmann::ordered_json::array();
-    for (const auto& one : results_->figures_of.at(images[i]))
+    int64_t map = first_map.at(images[i]);
+    for (const auto& one : results_->figures_of.at(images[i])) {
       figures.push_back({{"method", one.method}, {"class", one.explained}, {"figures", one.figures}});
+      figures.back()["map"] = nullptr;
+      if (!one.map.empty()) figures.back()["map"] = fmt::format("/api/results/maps/{}.png", map);
+      ++map;
+    }
     const auto sample = sample_of.find(images[i]);
     list.push_back({{"image", end_of_path(images[i])},
                     {"sample", sample == sample_of.end() ? -1 : sample->second},

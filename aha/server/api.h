@@ -71,6 +71,7 @@ class Api {
   void get_events(const httplib::Request&, const std::vector<std::string>&, httplib::Response&);
   void delete_job(const httplib::Request&, const std::vector<std::string>&, httplib::Response&);
   void get_results(const httplib::Request&, const std::vector<std::string>&, httplib::Response&);
+  void get_results_map(const httplib::Request&, const std::vector<std::string>&, httplib::Response&);
   void get_results_images(const httplib::Request&, const std::vector<std::string>&, httplib::Response&);
 
  private:

@@ -46,7 +46,7 @@ class Served {
 
   httplib::Client client() const {
     httplib::Client client("localhost", port);
-    client.set_read_timeout(60);
+    client.set_read_timeout(600);
     client.set_keep_alive(true);
     return client;
   }
@@ -225,7 +225,7 @@ TEST(Server, EveryRouteDoesWhatItSays) {
   std::string events;
   std::thread listener([&, port = server().port] {
     httplib::Client other("localhost", port);
-    other.set_read_timeout(60);
+    other.set_read_timeout(600);
     other.Get("/api/jobs/" + job + "/events", [&](const char* data, size_t size) {
       events.append(data, size);
       return true;
@@ -246,6 +246,7 @@ TEST(Server, EveryRouteDoesWhatItSays) {
 
   get("/api/results", 404);  // started without
   get("/api/results/images", 404);
+  get("/api/results/maps/0.png", 404);
   for (const auto& route : routes())
     EXPECT_TRUE(seen.contains(route.method + " " + route.path)) << route.method << " " << route.path;
 }

@@ -153,9 +153,18 @@ std::vector<Route> make_routes() {
        {},
        &Api::get_results},
       {"GET", "/api/results/images", "What each method got on each image, worst or best first.",
-       R"({"total","metric","images":[{"image","sample","figures":[{"method","class","figures"}]}]})",
+       R"({"total","metric","images":[{"image","sample","figures":[{"method","class","figures","map"}]}]})",
        "curl -s 'localhost:8080/api/results/images?method=aha&metric=ins-del&limit=5'", BodyKind::kNone,
        options_of<ResultsRequest>(), &Api::get_results_images},
+      {"GET",
+       "/api/results/maps/{index}.png",
+       "A map that the evaluation kept, over its image where that is at hand. `map` of /api/results/images "
+       "names it.",
+       "a PNG image; 404 where none was kept",
+       "curl -s -o map.png localhost:8080/api/results/maps/0.png",
+       BodyKind::kNone,
+       {},
+       &Api::get_results_map},
   };
 }
 
