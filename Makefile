@@ -5,7 +5,7 @@ PRESET ?= release
 BUILD  := build/$(PRESET)
 AHA    := $(BUILD)/bin/aha
 
-.PHONY: demo test build install-packages docs bench format format-check tidy fuzz asan tsan clean help
+.PHONY: demo test build install-packages reproduce experiments-page docs bench format format-check tidy fuzz asan tsan clean help
 
 demo: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) aha
@@ -35,6 +35,16 @@ docs: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) aha
 	@$(AHA) models --methods-markdown > docs/methods.md.new && mv docs/methods.md.new docs/methods.md
 	@$(AHA) serve --api-markdown > docs/http_api.md.new && mv docs/http_api.md.new docs/http_api.md
+
+# Every experiment of the paper whose data are there, and how long each took; a second call continues. EXPERIMENT_ARGS="--images 1000" for more images.
+EXPERIMENTS ?= experiments
+reproduce: build
+	@$(AHA) get cifar10 --quiet
+	@$(AHA) experiment --all --out $(EXPERIMENTS) --quiet $(EXPERIMENT_ARGS)
+
+# docs/experiments.md from the sections that the experiments left.
+experiments-page: build
+	@$(AHA) experiment --page docs/experiments.md --out $(EXPERIMENTS)
 
 format: | build/.clang
 	@git ls-files '*.cpp' '*.h' '*.inl' | xargs clang-format -i
@@ -72,6 +82,8 @@ help:
 	@echo 'make test          builds everything and runs all tests; CTEST_ARGS="-R kernels" for some'
 	@echo 'make build         build/release/bin/aha; PRESET=debug|asan|tsan for another build'
 	@echo 'make bench         speed on this machine; BENCH_ARGS="--peer" beside libtorch'
+	@echo 'make reproduce     every experiment of the paper; EXPERIMENT_ARGS="--quick" as a test'
+	@echo 'make experiments-page  docs/experiments.md from what make reproduce left'
 	@echo 'make docs          docs/methods.md and docs/http_api.md from the program'"'"'s records'
 	@echo 'make format        clang-format over every source file'
 	@echo 'make format-check  fails where make format would change something, or a line is too long'

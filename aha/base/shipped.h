@@ -1,9 +1,9 @@
 // Folders that ship with the program: models, protocols, data, the problems of the benchmark.
 //
-// Looked for in this order: where an environment variable points; share/aha/NAME beside the program's bin/;
-// the source tree, upwards from the program, so that the tree may be moved; the source tree where it was when
-// it was compiled. A witness, a file that such a folder holds, tells it from another folder of that name;
-// what the variable names is believed.
+// Looked for in this order: where an environment variable points; share/aha/NAME beside the program's bin/
+// or beside the lib/ of our library; the source tree, upwards from either, so that the tree may be moved; the
+// source tree where it was when it was compiled. A witness, a file that such a folder holds, tells it from
+// another folder of that name; what the variable names is believed.
 #pragma once
 
 #include <string>

@@ -69,12 +69,10 @@ void choose(const char* variable, const char* value, std::string why) {
 
 std::vector<TuningChoice> set_library_environment() {
   if (!choices().empty() || tuning_is_off()) return choices();
-  if (has_avx512())
-    choose("OPENBLAS_CORETYPE", "SKYLAKEX",
-           "this CPU has AVX-512; OpenBLAS would fall back to SSE3 on models it does not know");
-  else if (has_avx2())
-    choose("OPENBLAS_CORETYPE", "HASWELL",
-           "this CPU has AVX2; OpenBLAS would fall back to SSE3 on models it does not know");
+  if (const std::string core = openblas_core_for_cpu(); !core.empty())
+    choose("OPENBLAS_CORETYPE", core.c_str(),
+           std::string("this CPU has ") + (has_avx512() ? "AVX-512" : "AVX2") +
+               "; OpenBLAS would fall back to SSE3 on models it does not know");
   if (has_avx512())
     choose("DNNL_MAX_CPU_ISA", "AVX512_CORE_BF16",
            "oneDNN 2.6's tile path dies on virtual machines that hide CPUID leaf 0x1D");
@@ -146,23 +144,37 @@ void set_openblas_threads(int threads) {
     set(threads);
 }
 
+int openblas_threads() {
+  using Threads = int (*)();
+  const auto count = reinterpret_cast<Threads>(::dlsym(RTLD_DEFAULT, "openblas_get_num_threads"));
+  return count ? count() : 0;
+}
+
 std::string openblas_core() {
   using CoreName = char* (*)();
   const auto name = reinterpret_cast<CoreName>(::dlsym(RTLD_DEFAULT, "openblas_get_corename"));
   return name ? name() : "";
 }
 
-void prepare_process(char** argv) {
-  bool user_chose = false;
-  for (const auto& choice : set_library_environment())
-    user_chose |= choice.by_user && choice.variable == "OPENBLAS_CORETYPE";
-  keep_freed_memory();
-  flush_denormals();
+std::string openblas_core_for_cpu() {
+  return has_avx512() ? "SKYLAKEX" : has_avx2() ? "HASWELL" : "";
+}
+
+std::string openblas_below_cpu() {
+  for (const auto& choice : choices())
+    if (choice.by_user && choice.variable == "OPENBLAS_CORETYPE") return "";
   const std::string core = openblas_core();
   const bool below = (has_avx512() && core != "SkylakeX" && core != "Cooperlake" &&
                       core != "Sapphirerapids" && core != "Zen") ||
                      (has_avx2() && (core == "Prescott" || core == "Nehalem" || core == "Core2"));
-  if (core.empty() || user_chose || !below || tuning_is_off() || std::getenv(kAgain)) return;
+  return below && !tuning_is_off() ? core : "";
+}
+
+void prepare_process(char** argv) {
+  set_library_environment();
+  keep_freed_memory();
+  flush_denormals();
+  if (openblas_below_cpu().empty() || std::getenv(kAgain)) return;
   ::setenv(kAgain, "1", 1);
   ::execv("/proc/self/exe", argv);
 }

@@ -10,10 +10,11 @@
 //   gives every large tensor back to the kernel and gets it anew, page by page: a fifth of a training step.
 //   keep_freed_memory() ends that.
 //
-// The launcher (cli/launcher.cpp, linked to none of them) sets all and only then loads the product. A program
-// that links libtorch directly calls prepare_process() first thing in main: where OpenBLAS has already chosen
-// a core that is below this CPU, it starts itself once more. A variable that the user has set is never
-// touched; AHA_TUNING=off leaves all of them as the system has them, for comparisons.
+// The launcher (cli/launcher.cpp, linked to none of them) sets all and only then loads the product; so does
+// the installed library (library/face.cpp), which leaves the allocator to its host. A program that links
+// libtorch directly calls prepare_process() first thing in main: where OpenBLAS has already chosen a core
+// that is below this CPU, it starts itself once more. A variable that the user has set is never touched;
+// AHA_TUNING=off leaves all of them as the system has them, for comparisons.
 #pragma once
 
 #include <cstddef>
@@ -50,10 +51,15 @@ bool may_start_threads(int threads);
 bool reserve_openblas_buffers(int threads);
 constexpr size_t kOpenblasBuffer = size_t{128} << 20;  // bytes
 
-// How many threads OpenBLAS uses; nothing where none is loaded.
+// How many threads OpenBLAS uses; nothing and 0 where none is loaded.
 void set_openblas_threads(int threads);
+int openblas_threads();
 
 // The core OpenBLAS runs ("SkylakeX"), empty where no OpenBLAS is loaded.
 std::string openblas_core();
+// The core it runs where that is below what this CPU can do; empty = it is not, or the user has chosen it.
+std::string openblas_below_cpu();
+// What OPENBLAS_CORETYPE has to be for this CPU; empty = OpenBLAS's own choice.
+std::string openblas_core_for_cpu();
 
 }  // namespace aha

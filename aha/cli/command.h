@@ -125,5 +125,6 @@ Command get_command();
 Command data_command();
 Command bench_command();
 Command serve_command();
+Command experiment_command();
 
 }  // namespace aha

@@ -53,7 +53,7 @@ int main(int argc, char** argv) {
   }
   std::string folder(self);
   folder.erase(folder.rfind('/'));
-  void* product = ::dlopen((folder + "/../lib/libaha.so").c_str(), RTLD_NOW | RTLD_GLOBAL);
+  void* product = ::dlopen((folder + "/../lib/libaha_core.so").c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (!product) {
     std::fprintf(stderr, "aha: cannot load the program: %s\n", ::dlerror());
     return 1;

@@ -108,6 +108,74 @@ void write_onnx(const std::string& path) {
   aha::write_file_atomically(path, model.SerializeAsString());
 }
 
+// One block of a transformer of 16 patches and a class token, four classes, for images of 32 x 32.
+void write_onnx_transformer(const std::string& path) {
+  torch::manual_seed(3);
+  onnx::ModelProto model;
+  model.set_ir_version(8);
+  model.add_opset_import()->set_version(13);
+  auto& graph = *model.mutable_graph();
+  auto* input = graph.add_input();
+  input->set_name("x");
+  auto* type = input->mutable_type()->mutable_tensor_type();
+  type->set_elem_type(onnx::TensorProto::FLOAT);
+  for (const int64_t size : {1, 3, 32, 32}) type->mutable_shape()->add_dim()->set_dim_value(size);
+  const auto constant = [&](const char* name, const torch::Tensor& values) {
+    auto* proto = graph.add_initializer();
+    proto->set_name(name);
+    proto->set_data_type(values.scalar_type() == torch::kInt64 ? onnx::TensorProto::INT64
+                                                               : onnx::TensorProto::FLOAT);
+    for (const int64_t size : values.sizes()) proto->add_dims(size);
+    proto->set_raw_data(values.data_ptr(), values.nbytes());
+  };
+  const auto node = [&](const char* op, const std::vector<std::string>& inputs, const char* output) {
+    auto* proto = graph.add_node();
+    proto->set_op_type(op);
+    for (const auto& name : inputs) proto->add_input(name);
+    proto->add_output(output);
+    return proto;
+  };
+  const auto axis = [](onnx::NodeProto* to, int64_t value) {
+    auto* attribute = to->add_attribute();
+    attribute->set_name("axis");
+    attribute->set_type(onnx::AttributeProto::INT);
+    attribute->set_i(value);
+  };
+  const auto list = [](onnx::NodeProto* to, const char* name, const std::vector<int64_t>& values) {
+    auto* attribute = to->add_attribute();
+    attribute->set_name(name);
+    attribute->set_type(onnx::AttributeProto::INTS);
+    for (const int64_t value : values) attribute->add_ints(value);
+  };
+  constexpr int64_t D = 16;
+  constant("patch", torch::randn({D, 3, 8, 8}) / 8);
+  constant("shape", torch::tensor({int64_t{1}, D, int64_t{16}}));
+  constant("class", torch::randn({1, 1, D}));
+  constant("zero", torch::zeros({}, torch::kInt64));
+  for (const char* name : {"wq", "wk", "wv", "w1", "w2"}) constant(name, torch::randn({D, D}) / 4);
+  constant("head", torch::randn({D, 4}));
+  list(node("Conv", {"x", "patch"}, "grid"), "strides", {8, 8});
+  node("Reshape", {"grid", "shape"}, "channels");
+  list(node("Transpose", {"channels"}, "patches"), "perm", {0, 2, 1});
+  axis(node("Concat", {"class", "patches"}, "tokens"), 1);
+  node("MatMul", {"tokens", "wq"}, "q");
+  node("MatMul", {"tokens", "wk"}, "k");
+  node("MatMul", {"tokens", "wv"}, "v");
+  list(node("Transpose", {"k"}, "kt"), "perm", {0, 2, 1});
+  node("MatMul", {"q", "kt"}, "scores");
+  axis(node("Softmax", {"scores"}, "attention"), -1);
+  node("MatMul", {"attention", "v"}, "mixed");
+  node("Add", {"tokens", "mixed"}, "middle");
+  node("MatMul", {"middle", "w1"}, "hidden");
+  node("Relu", {"hidden"}, "active");
+  node("MatMul", {"active", "w2"}, "written");
+  node("Add", {"middle", "written"}, "last");
+  axis(node("Gather", {"last", "zero"}, "read"), 1);
+  node("MatMul", {"read", "head"}, "y");
+  graph.add_output()->set_name("y");
+  aha::write_file_atomically(path, model.SerializeAsString());
+}
+
 // For the examples: a ConvNeXt, an untrained explainer of it, an image.
 void write_example(const std::string& folder) {
   aha::make_directories(folder);
@@ -167,6 +235,7 @@ int main(int argc, char** argv) {
     write_images(folder);
     write_script(folder + "/colors.pt");
     write_onnx(folder + "/network.onnx");
+    write_onnx_transformer(folder + "/transformer.onnx");
     write_example(folder + "/example");
   } catch (const aha::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());

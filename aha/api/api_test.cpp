@@ -1,0 +1,148 @@
+// The library as a program of somebody else sees it; includes none of our other headers.
+#include <aha/aha.h>
+#include <gtest/gtest.h>
+#include <omp.h>
+#include <xmmintrin.h>
+
+#include <cmath>
+#include <numeric>
+
+namespace {
+
+constexpr const char* kModel = "cifar10-vit8";
+
+// Smooth colored images of 32 x 32 pixels.
+aha::Image test_image(int which) {
+  std::vector<uint8_t> rgb(32 * 32 * 3);
+  for (int y = 0; y < 32; ++y)
+    for (int x = 0; x < 32; ++x)
+      for (int c = 0; c < 3; ++c)
+        rgb[(y * 32 + x) * 3 + c] =
+            static_cast<uint8_t>(128 + 100 * std::sin(0.2 * (x + which) * (c + 1) + 0.3 * y));
+  aha::Image image = aha::Image::from_bytes(rgb.data(), 32, 32, 32 * 3);
+  image.rename("test" + std::to_string(which));
+  return image;
+}
+
+// logit_0 is the red of the left upper quarter, logit_1 is 1.
+void red_corner(const float* pixels, int64_t n, float* logits) {
+  for (int64_t i = 0; i < n; ++i) {
+    const float* red = pixels + i * 3 * 16 * 16;
+    float sum = 0;
+    for (int y = 0; y < 8; ++y) sum = std::accumulate(red + 16 * y, red + 16 * y + 8, sum);
+    logits[2 * i] = sum / 8;
+    logits[2 * i + 1] = 1;
+  }
+}
+
+void red_corner_gradient(const float*, const float* weights, int64_t n, float* gradient) {
+  std::fill_n(gradient, n * 3 * 16 * 16, 0.0f);
+  for (int64_t i = 0; i < n; ++i)
+    for (int y = 0; y < 8; ++y) std::fill_n(gradient + i * 3 * 16 * 16 + 16 * y, 8, weights[2 * i] / 8);
+}
+
+// Share of the map's sum in the left upper quarter.
+double corner_share(const aha::Explained& e) {
+  double corner = 0, all = 0;
+  for (int64_t y = 0; y < e.height; ++y)
+    for (int64_t x = 0; x < e.width; ++x) {
+      const double value = std::max(0.0f, e.map[static_cast<size_t>(y * e.width + x)]);
+      all += value;
+      if (y < e.height / 2 && x < e.width / 2) corner += value;
+    }
+  return corner / all;
+}
+
+aha::Image white_floats() {
+  const std::vector<float> ones(3 * 16 * 16, 1.0f);
+  return aha::Image::from_floats(ones.data(), 16, 16, 16 * 4, 4, 16 * 16 * 4);
+}
+
+TEST(Api, ExplainsWithScoresStepsAndPasses) {
+  const aha::Session session({.threads = 2, .quiet = true});
+  const aha::Model model = session.load(kModel);
+  EXPECT_EQ(model.classes(), 10);
+  const auto plain = model.explain({test_image(0), test_image(1)});
+  const auto refined = model.explain({test_image(0)}, {.refine = 2, .classes = {3}});
+  ASSERT_EQ(plain.size(), 2u);
+  EXPECT_EQ(plain[0].map.size(), static_cast<size_t>(model.size() * model.size()));
+  EXPECT_EQ(plain[0].class_name, model.class_name(plain[0].class_index));
+  EXPECT_GT(plain[0].insertion, 0);
+  EXPECT_EQ(plain[0].steps, 0);
+  EXPECT_EQ(refined[0].class_index, 3);
+  EXPECT_EQ(refined[0].steps, 2);
+  EXPECT_GT(refined[0].backwards, 0);
+}
+
+TEST(Api, LeavesTheCallersModeAndThreadsAsTheyWere) {
+  const unsigned mode = _mm_getcsr() & ~0x8040u;  // denormals count here
+  _mm_setcsr(mode);
+  omp_set_num_threads(3);
+  const aha::Session one({.threads = 1, .quiet = true}), two({.threads = 2, .quiet = true});
+  const auto a = one.load(kModel).explain({test_image(0)}, {.method = "gradient", .score = false});
+  const auto b = two.load(kModel).explain({test_image(0)}, {.method = "gradient", .score = false});
+  EXPECT_EQ(_mm_getcsr() & 0x8040u, 0u);
+  EXPECT_EQ(omp_get_max_threads(), 3);
+  unsigned worker_modes = 0;
+#pragma omp parallel reduction(| : worker_modes)
+  worker_modes |= _mm_getcsr() & 0x8040u;
+  EXPECT_EQ(worker_modes, 0u);
+  EXPECT_EQ(a[0].map, b[0].map);
+}
+
+TEST(Api, ACallableIsExplainedAndItsGradientIsUsed) {
+  const aha::Session session({.quiet = true});
+  const auto black_box = session.wrap("corner", 2, 16, red_corner);
+  const auto rise = black_box.explain({white_floats()}, {.method = "occlusion", .class_wanted = "0"});
+  EXPECT_GT(corner_share(rise[0]), 0.6);
+  try {
+    black_box.explain({white_floats()}, {.method = "gradient"});
+    ADD_FAILURE() << "no gradient, yet a map";
+  } catch (const aha::Error& error) {
+    EXPECT_EQ(error.kind(), aha::Kind::kInput);
+    EXPECT_NE(std::string(error.what()).find("came without a function"), std::string::npos) << error.what();
+  }
+  const auto whole = session.wrap("corner", 2, 16, red_corner, red_corner_gradient);
+  const auto gradient = whole.explain({white_floats()}, {.method = "gradient", .class_wanted = "0"});
+  EXPECT_NEAR(corner_share(gradient[0]), 1, 1e-6);
+}
+
+TEST(Api, EvaluatesMapsOfAnyTool) {
+  const aha::Session session({.quiet = true});
+  const auto model = session.wrap("corner", 2, 16, red_corner);
+  std::vector<aha::Image> images(4, white_floats());
+  aha::Maps good{"good", {}}, bad{"bad", {}};
+  for (int i = 0; i < 4; ++i)
+    for (int p = 0; p < 256; ++p) {
+      const bool corner = p / 16 < 8 && p % 16 < 8;
+      good.values.push_back(static_cast<float>(corner) + 1e-4f * static_cast<float>(p));
+      bad.values.push_back(static_cast<float>(!corner) + 1e-4f * static_cast<float>(p));
+    }
+  const auto result =
+      model.evaluate(images, {good, bad}, 16, 16, {}, {{"metrics", "ins-del"}, {"references", "black"}});
+  EXPECT_EQ(result.metrics(), (std::vector<std::string>{"deletion", "insertion", "ins-del"}));
+  EXPECT_GT(result.value("ins-del", 0).mean, result.value("ins-del", 1).mean + 0.2);
+  EXPECT_EQ(result.per_image("ins-del", 0, 4).size(), 4u);
+  EXPECT_GT(result.difference("ins-del", 0, 1).low, 0);
+  EXPECT_THROW(model.evaluate(images, {good, bad}, 16, 8), aha::Error);
+}
+
+TEST(Api, ErrorsHaveKindsAndTheProgramsWords) {
+  const aha::Session session({.quiet = true});
+  try {
+    session.load("cifar10-vit9");
+    ADD_FAILURE() << "loaded";
+  } catch (const aha::Error& error) {
+    EXPECT_EQ(error.kind(), aha::Kind::kInput);
+    EXPECT_NE(std::string(error.what()).find("cifar10-vit8"), std::string::npos) << error.what();
+  }
+  const auto failing = session.wrap("broken", 2, 16, [](const float*, int64_t, float*) { throw 1; });
+  try {
+    failing.explain({white_floats()}, {.method = "center"});
+    ADD_FAILURE() << "explained";
+  } catch (const aha::Error& error) {
+    EXPECT_EQ(error.kind(), aha::Kind::kFailed);
+  }
+}
+
+}  // namespace
