@@ -102,6 +102,8 @@ struct FrozenVit::Body : FrozenBody {
 
   using Show = std::function<void(size_t block, const AttentionSource& source)>;
   void show_plain(Workspace& w, int64_t images, size_t first, const Show& show) const;
+  void forward_to_class(Workspace& w, int64_t images, const Keep& keep, const AfterBlock& after_block,
+                        bool last_too) const;
   void show_logit(Workspace& w, int64_t images, size_t first, const Show& show, const AfterBlock& after_block,
                   bool last_too) const;  // after_block sees the last block too, on all tokens
   void show_direct(Workspace& w, int64_t images, size_t first, const Show& show,
@@ -351,18 +353,22 @@ void FrozenVit::Body::show_plain(Workspace& w, int64_t images, size_t first, con
   for (size_t i = blocks.size(); i-- > first;) show(i, attention_of(state_of(w, i, keep)));
 }
 
-void FrozenVit::Body::show_logit(Workspace& w, int64_t images, size_t first, const Show& show,
-                                 const AfterBlock& after_block, bool last_too) const {
+// The last block is run for the class token alone, and whole where somebody taps it.
+void FrozenVit::Body::forward_to_class(Workspace& w, int64_t images, const Keep& keep,
+                                       const AfterBlock& after_block, bool last_too) const {
   const size_t last = blocks.size() - 1;
-  const Keep keep{first, true};
   embed(w, images);
   run_blocks(w, images, last, keep, after_block);
   class_forward(w, images);
-  if (last_too) {
-    VitBlockState& s = state_of(w, last, keep);
-    block_forward(w, images, last, s, false);
-    after_block(static_cast<int>(last), s);
-  }
+  if (!last_too) return;
+  VitBlockState& s = state_of(w, last, keep);
+  block_forward(w, images, last, s, false);
+  after_block(static_cast<int>(last), s);
+}
+
+void FrozenVit::Body::show_logit(Workspace& w, int64_t images, size_t first, const Show& show,
+                                 const AfterBlock& after_block, bool last_too) const {
+  forward_to_class(w, images, {first, true}, after_block, last_too);
   backward_blocks(w, images, first, [&](size_t i, const VitBlockState& s, const Heads& dout) {
     show(i, attention_of(s, &dout));
   });
@@ -373,14 +379,7 @@ void FrozenVit::Body::show_direct(Workspace& w, int64_t images, size_t first, co
   const size_t last = blocks.size() - 1;
   const Keep keep{first};
   w.reserve_read_outs(*this);
-  embed(w, images);
-  run_blocks(w, images, last, keep, after_block);
-  class_forward(w, images);
-  if (last_too) {
-    VitBlockState& s = state_of(w, last, keep);
-    block_forward(w, images, last, s, false);
-    after_block(static_cast<int>(last), s);
-  }
+  forward_to_class(w, images, keep, after_block, last_too);
   head_backward(w, images, true);
   for (size_t i = blocks.size(); i-- > first;) {
     const Heads& dout = blocks[i].attention_gradient(images, class_tokens, w.scratch);
