@@ -309,10 +309,10 @@ TEST(Refine, StopsWhenItsTimeIsOver) {
   EXPECT_EQ(refined_maps(target, explainer, pixels, classes, options, {}).steps[0], 20)
       << "no budget, no end before the last step";
   options.steps = 1000;
-  options.budget_ms = 100;
+  options.budget_ms = 1000;
   const auto refined = refined_maps(target, explainer, pixels, classes, options, {});
   EXPECT_GE(refined.steps[0], 1);
-  EXPECT_LE(refined.steps[0], 100) << "a step is six images of half a millisecond, on a few threads";
+  EXPECT_LE(refined.steps[0], 667) << "a step is six images of half a millisecond, on a few threads";
   EXPECT_TRUE(std::isfinite(refined.loss[0]));
   EXPECT_EQ(refined.failed[0], "") << "an end of time is no failure";
 }
