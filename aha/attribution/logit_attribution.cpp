@@ -21,4 +21,17 @@ Tensor logit_values(Classifier& target, const Tensor& pixels, const Tensor& clas
   return sums.slice(1, target.prefix_tokens());
 }
 
+Tensor logit_shares(Classifier& target, const Tensor& pixels, const Tensor& classes) {
+  if (const auto found = target.relevance(pixels, classes, {}, TokenRelevance::kDirect))
+    return found->by_block;
+  // A row of all shares, (blocks, T), grows from the last block down.
+  const auto shares = follow_class_row(target, pixels, classes, {AttentionVisit::Gradient::kDirect},
+                                       [last = blocks_with_attention(target) - 1](
+                                           const Tensor& row, int block, const Tensor& a, const Tensor& g) {
+                                         const Tensor share = direct_share(a, g, false).unsqueeze(0);
+                                         return block == last ? share : torch::cat({share, row});
+                                       });
+  return shares.slice(2, target.prefix_tokens());
+}
+
 }  // namespace aha

@@ -23,4 +23,7 @@ struct LogitAttribution {
 Tensor logit_values(Classifier& target, const Tensor& pixels, const Tensor& classes,
                     const LogitAttribution& options = {});
 
+// The same, block by block, (B, blocks, n): every block, negative shares too.
+Tensor logit_shares(Classifier& target, const Tensor& pixels, const Tensor& classes);
+
 }  // namespace aha

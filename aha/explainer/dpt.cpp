@@ -78,6 +78,7 @@ Fields fields(DecoderOptions& o) {
   list.add("padding", o.padding, "of 3x3 convolutions").choices({"zeros", "replicate"});
   list.add("prior", o.prior, "a map of the target's own to begin from").choices(kPriors);
   list.add("prior_weight", o.prior_weight, "what the prior is multiplied by").range(0, 1e6);
+  list.add("prior_parts", o.prior_parts, "channels of the prior's parts").range(0, 65536);
   return list;
 }
 
@@ -127,6 +128,8 @@ void DecoderImpl::reset() {
   class_dot = torch::nn::ModuleList();
   if (o.class_dot) register_module("class_dot", class_dot);
   proj = register_module("proj", torch::nn::ModuleList());
+  prior_parts = torch::nn::ModuleList();
+  if (o.prior_parts > 0) register_module("prior_parts", prior_parts);
   reassemble = register_module("reassemble", torch::nn::ModuleList());
   rn = register_module("rn", torch::nn::ModuleList());
   fuse = register_module("fuse", torch::nn::ModuleList());
@@ -138,6 +141,8 @@ void DecoderImpl::reset() {
     if (o.class_dot)
       class_dot->push_back(torch::nn::Linear(torch::nn::LinearOptions(o.embedding, o.widths[k]).bias(false)));
     proj->push_back(torch::nn::Linear(o.widths[k] + o.embedding + (o.class_dot ? 1 : 0), c));
+    if (o.prior_parts > 0)
+      prior_parts->push_back(torch::nn::Linear(torch::nn::LinearOptions(o.prior_parts, c).bias(false)));
     if (s > 1)
       reassemble->push_back(torch::nn::ConvTranspose2d(torch::nn::ConvTranspose2dOptions(c, c, s).stride(s)));
     else if (s < 0)
@@ -164,19 +169,23 @@ Tensor DecoderImpl::projected(size_t k, const Tensor& x, const Tensor& e) {
 }
 
 Tensor DecoderImpl::forward(const std::vector<Tensor>& levels, const Tensor& classes, int64_t H, int64_t W,
-                            const Tensor& prior) {
+                            const Tensor& prior, const Tensor& parts) {
   const auto& o = options;
   if (levels.size() != o.widths.size())
     throw input_error("decoder: expected {} levels, found {}", o.widths.size(), levels.size());
   const auto B = classes.size(0);
   const auto e = class_embed(classes);  // (B, E)
+  if (o.prior_parts > 0) check_shape(parts, {B, o.prior_parts, -1, -1}, "parts of the decoder's prior");
   std::vector<Tensor> pyramid;
   for (size_t k = 0; k < levels.size(); ++k) {
     check_shape(levels[k], {B, o.widths[k], -1, -1}, fmt::format("level {} of the decoder", k));
     const auto h = levels[k].size(2), w = levels[k].size(3);
     auto x = levels[k].flatten(2).transpose(1, 2);  // (B, N, D)
     if (o.level_norm) x = norms[k]->as<torch::nn::LayerNorm>()->forward(x);
-    const auto y = projected(k, x, e);
+    auto y = projected(k, x, e);
+    if (o.prior_parts > 0)
+      y = y + matmul(resized_to(parts, h, w, false).flatten(2).transpose(1, 2),
+                     prior_parts[k]->as<torch::nn::Linear>()->weight);
     // libtorch 1.13's own gelu hands a contiguous input to oneDNN and then leaves the gradient unset (1e10
     // and more) where the gradient that comes back has other strides.
     auto map = gelu_of(y.transpose(1, 2).unflatten(2, {h, w}));  // (B, c, h, w), channels-last in memory

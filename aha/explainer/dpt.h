@@ -1,15 +1,25 @@
 // The decoder of the explainer: feature maps of several depths and a class in, one dense map out (paper,
 // section 3.3; DPT, Ranftl et al. 2021).
 //
-//   e   = class_embed[t]                            one table for all levels
-//   z_k = gelu(proj_k([x_k ; e]))                   a token at a time; with a class_dot [x_k ; e ; x_k .
-//   class_dot_k(e) / sqrt(D)] f_k = rn_k(reassemble_k(z_k))                   x4, x2, as it is, /2: a
-//   pyramid, finest first p   = up(out(rcu2(f_last)))                     deepest first, then for each finer
-//   level p   = up(out_k(rcu2_k(p + rcu1_k(f_k))))        `up` goes to the size of the next finer map map =
-//   head(top(p))                              refinement head, then bilinear to H x W map = map +
-//   prior_weight prior                  where there is one (explainer/prior.h)
+//   e   = class_embed[t]                        one table for all levels
+//
+//   z_k = gelu(proj_k([x_k ; e]))               a token at a time;
+//                                               with a class_dot: [x_k ; e ; x_k . class_dot_k(e) / sqrt(D)]
+//
+//   f_k = rn_k(reassemble_k(z_k))               x4, x2, as it is, /2: a pyramid, finest first
+//
+//   p   = up(out(rcu2(f_last)))                 deepest first, then for each finer level
+//
+//   p   = up(out_k(rcu2_k(p + rcu1_k(f_k))))    `up` goes to the size of the next finer map
+//
+//   map = head(top(p))                          refinement head, then bilinear to H x W
+//
+//   map = map + prior_weight prior              where there is one (explainer/prior.h)
+//
+// The prior's parts, where they are asked for, join each level: z_k = gelu(proj_k(...) + parts_k(parts)).
 //
 //   rcu(x)  = x + conv2(relu(conv1(relu(x))))
+//
 //   head(x) = out(gelu(bn2(conv(gelu(bn1(pw(dw(x))))))))
 //
 // Two rearrangements that change nothing but the cost: the projection is x W_x^T + (e W_e^T + b), the bracket
@@ -56,6 +66,7 @@ struct DecoderOptions {
   std::string padding = "zeros";  // of 3x3 convolutions: zeros, replicate
   std::string prior = "none";     // a map of the target's own to begin from (explainer/prior.h)
   double prior_weight = 25;       // near the range of scores that training ends with, 20 to 60
+  int prior_parts = 0;            // channels of the prior's parts; 0 = the decoder does not see them
 };
 Fields fields(DecoderOptions& options);
 
@@ -108,9 +119,9 @@ struct DecoderImpl : torch::nn::Cloneable<DecoderImpl> {
   void reset() override;
 
   // levels: (B, widths[k], h_k, w_k), finest first; classes (B) int64 -> (B, H, W)
-  // prior (B, H, W), where the options have one.
+  // prior (B, H, W) and its parts (B, prior_parts, h, w), where the options have them.
   Tensor forward(const std::vector<Tensor>& levels, const Tensor& classes, int64_t H, int64_t W,
-                 const Tensor& prior = {});
+                 const Tensor& prior = {}, const Tensor& parts = {});
 
   // Zeros the last layer: the map is the prior alone.
   void start_from_prior();
@@ -128,7 +139,7 @@ struct DecoderImpl : torch::nn::Cloneable<DecoderImpl> {
 
   DecoderOptions options;
   torch::nn::Embedding class_embed{nullptr};
-  torch::nn::ModuleList norms, class_dot, proj, reassemble, rn, fuse;
+  torch::nn::ModuleList norms, class_dot, proj, prior_parts, reassemble, rn, fuse;
   torch::nn::Conv2d top{nullptr};
   RefinementHead head{nullptr};
 

@@ -53,7 +53,7 @@ class TapEncoder : public Encoder {
                                                              TokenRelevance rule) override {
     const auto found = network_->relevance(pixels, classes, taps_, rule);
     if (!found) return std::nullopt;
-    return FeaturesAndRelevance{levels_from(found->features), found->patches};
+    return FeaturesAndRelevance{levels_from(found->features), found->patches, found->by_block};
   }
 
  private:

@@ -41,7 +41,8 @@ class Encoder {
   virtual bool gives_relevance(const Classifier& target) const { return false; }
   struct FeaturesAndRelevance {
     std::vector<Tensor> levels;
-    Tensor values;  // of the patches, (B, n)
+    Tensor values;           // of the patches, (B, n)
+    Tensor values_by_block;  // (B, blocks, n), by the direct rule
   };
   // Both from that one pass, classes (B) int64; nothing where images of this size do not run that way.
   virtual std::optional<FeaturesAndRelevance> features_and_relevance(const Tensor& pixels,

@@ -19,6 +19,10 @@ void Explainer::add_prior(const std::string& name, double weight) {
     throw input_error("explainer: its prior ({}) is a map of the target; give the target it was trained for",
                       name);
   if (target_) check_prior(name, *target_);
+  if (const int parts = decoder_->options.prior_parts;
+      parts > 0 && (!target_ || parts != prior_parts(name, *target_)))
+    throw input_error("explainer: its decoder expects {} parts of a prior, found {} ({})", parts,
+                      target_ ? prior_parts(name, *target_) : 0, name);
   decoder_->options.prior = name;
   decoder_->options.prior_weight = weight;
 }
@@ -27,15 +31,20 @@ Features Explainer::features(const Tensor& pixels, const Tensor& classes) {
   check_shape(pixels, {-1, 3, -1, -1}, "pixels of the explainer");
   const int64_t H = pixels.size(2), W = pixels.size(3);
   const auto& prior = decoder_->options.prior;
+  const bool parts = decoder_->options.prior_parts > 0;
+  const auto with = [&](std::vector<Tensor> levels, PriorMaps maps) {
+    return Features{std::move(levels), H, W, std::move(maps.order), parts ? std::move(maps.parts) : Tensor()};
+  };
+  if (prior == "none") return with(encoder_->features(pixels), {});
   if (prior == "cam" && shares_forward()) {
     auto both = encoder_->features_and_tap(pixels, feature_tap(*target_));
-    return {std::move(both.levels), H, W, cam_prior(*target_, both.tap, classes, H, W)};
+    return with(std::move(both.levels), cam_prior(*target_, both.tap, classes, H, W));
   }
   if (shares_forward())
     if (const auto both = encoder_->features_and_relevance(pixels, classes, prior_rule(prior)))
-      return {both->levels, H, W, map_of_order(both->values, H, W)};
-  return {encoder_->features(pixels), H, W,
-          prior == "none" ? Tensor() : prior_map(prior, *target_, pixels, classes)};
+      return with(both->levels,
+                  {map_of_order(both->values, H, W), parts ? scaled_parts(both->values_by_block) : Tensor()});
+  return with(encoder_->features(pixels), prior_maps(prior, *target_, pixels, classes, parts));
 }
 
 std::unique_ptr<Explainer> Explainer::on_target(Classifier& other) const {
@@ -77,7 +86,8 @@ std::shared_ptr<DecoderImpl> Explainer::decoder_copy() {
 
 Tensor Explainer::decode(const Features& features, const Tensor& classes) {
   check_shape(classes, {features.levels.at(0).size(0)}, "classes of the explainer");
-  return decoder_->forward(features.levels, classes, features.height, features.width, features.prior);
+  return decoder_->forward(features.levels, classes, features.height, features.width, features.prior,
+                           features.prior_parts);
 }
 
 }  // namespace aha

@@ -19,7 +19,8 @@ namespace aha {
 struct Features {
   std::vector<Tensor> levels;  // (B, C_k, h_k, w_k)
   int64_t height = 0, width = 0;
-  Tensor prior;  // (B, H, W) where the decoder's options have one
+  Tensor prior;        // (B, H, W) where the decoder's options have one
+  Tensor prior_parts;  // (B, N, h, w) where they ask for them
 };
 
 class Explainer {

@@ -37,7 +37,10 @@ Fields fields(ExplainerShape& s) {
            "and cam (ConvNets) none")
       .choices(kPriors)
       .add("prior-weight", s.prior_weight, "what the prior's order, 0 to 1, is multiplied by")
-      .range(0, 1e6);
+      .range(0, 1e6)
+      .add("prior-parts", s.prior_parts,
+           "the decoder sees the values that the prior is the order of, block by block: logit-attribution, "
+           "cam");
 }
 
 std::unique_ptr<Explainer> make_explainer(Classifier& target, const ExplainerShape& shape,
@@ -93,6 +96,11 @@ std::unique_ptr<Explainer> make_explainer(Classifier& target, const ExplainerSha
   o.padding = shape.padding;
   o.prior = shape.prior;
   o.prior_weight = shape.prior_weight;
+  if (shape.prior_parts) {
+    o.prior_parts = prior_parts(shape.prior, target);
+    if (o.prior_parts == 0)
+      throw input_error("--prior-parts: expected --prior logit-attribution or cam, found {}", shape.prior);
+  }
 
   torch::manual_seed(context.seed);
   auto explainer = std::make_unique<Explainer>(std::move(encoder), o, &target);

@@ -23,6 +23,7 @@ struct ExplainerShape {
   std::string padding = "replicate";  // zeros leave a dim rim
   std::string prior = "none";  // a map of the target's own to begin from (explainer/prior.h), for few images
   double prior_weight = 25;
+  bool prior_parts = false;  // the decoder sees what the prior is the sum of
 };
 Fields fields(ExplainerShape& shape);
 

@@ -401,6 +401,51 @@ TEST_P(ExplainerPrior, IsTheOrderThatAnExplainerBeginsWith) {
 
 INSTANTIATE_TEST_SUITE_P(All, ExplainerPrior, testing::Values("chefer", "logit-attribution"));
 
+TEST(Explainer, ShowsItsDecoderWhatEachBlockAddsToTheLogit) {
+  VitClassifier target(vit_of_8_pixels(), info_of(8));
+  auto options = small_decoder({8, 8}, {2, 1});
+  options.prior = "logit-attribution";
+  options.prior_parts = prior_parts(options.prior, target);
+  ASSERT_EQ(options.prior_parts, 2);  // blocks
+  Explainer explainer(encoder_from_target(target, {"block.0", "block.1"}), options, &target);
+  explainer.decoder()->eval();
+  const auto pixels = golden_input({2, 3, 8, 8}).abs(), classes = torch::tensor({0, 2});
+
+  const Tensor shares = logit_shares(target, pixels, classes);
+  EXPECT_TRUE(shares.sum(1).allclose(logit_values(target, pixels, classes), 1e-5, 1e-7));
+  const LogitAttribution last{.blocks = 1};
+  EXPECT_TRUE(shares.select(1, 1).allclose(logit_values(target, pixels, classes, last), 1e-5, 1e-7));
+  const Features features = explainer.features(pixels, classes);
+  EXPECT_TRUE(features.prior_parts.equal(scaled_parts(shares)));
+  const Tensor map = explainer.decode(features, classes);
+  EXPECT_TRUE(map.narrow(0, 1, 1).equal(explainer.map(pixels.narrow(0, 1, 1), classes.narrow(0, 1, 1))));
+  {
+    const torch::NoGradGuard no_grad;
+    explainer.decoder()->prior_parts[1]->as<torch::nn::Linear>()->weight.zero_();
+  }
+  EXPECT_FALSE(map.equal(explainer.decode(features, classes)));
+
+  options.prior_parts = 3;
+  EXPECT_THAT(message_of([&] {
+                Explainer(encoder_from_target(target, {"block.0", "block.1"}), options, &target);
+              }),
+              testing::HasSubstr("expects 3 parts of a prior, found 2"));
+  options.prior = "chefer";
+  EXPECT_THAT(message_of([&] {
+                Explainer(encoder_from_target(target, {"block.0", "block.1"}), options, &target);
+              }),
+              testing::HasSubstr("found 0 (chefer)"));
+}
+
+TEST(Explainer, ScalesThePartsOfAPriorSoThatSmallOnesStaySmall) {
+  const Tensor one = torch::tensor({0.f, 1.f, 2.f, 5.f});
+  const Tensor parts = scaled_parts(torch::stack({1e-6 * one, one, 3 * one}).unsqueeze(0));
+  EXPECT_LT(parts[0][0].abs().max().item<float>(), 1e-4);
+  EXPECT_TRUE(scaled_parts(100 * torch::stack({one, 3 * one}).unsqueeze(0))
+                  .allclose(scaled_parts(torch::stack({one, 3 * one}).unsqueeze(0))));
+  EXPECT_GT(parts[0][2].max().item<float>(), parts[0][1].max().item<float>());
+}
+
 TEST(Explainer, BeginsWithTheOrderOfTheClassActivationMap) {
   ConvNextClassifier target(convnext_of_two_blocks(), info_of(16));
   const auto taps = target.default_levels();
@@ -428,10 +473,11 @@ TEST(Explainer, BeginsWithTheOrderOfTheClassActivationMap) {
         at::upsample_bilinear2d(order.view({1, 1, last.size(2), last.size(3)}), {16, 16}, false);
     EXPECT_TRUE(explainer.features(pixels, classes).prior[b].allclose(expected[0][0], 1e-5, 1e-6));
   }
-  EXPECT_TRUE(explainer.features(pixels, classes).prior.equal(prior_map("cam", target, pixels, classes)));
+  EXPECT_TRUE(
+      explainer.features(pixels, classes).prior.equal(prior_maps("cam", target, pixels, classes).order));
 
   explainer.decoder()->start_from_prior();
-  EXPECT_TRUE(explainer.map(pixels, classes).allclose(6 * prior_map("cam", target, pixels, classes)));
+  EXPECT_TRUE(explainer.map(pixels, classes).allclose(6 * prior_maps("cam", target, pixels, classes).order));
   EXPECT_FALSE(explainer.map(pixels, classes).equal(decoded));
 }
 

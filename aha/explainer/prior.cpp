@@ -37,19 +37,34 @@ void check_prior(const std::string& name, const Classifier& target) {
                       target.info().architecture);
 }
 
-Tensor prior_map(const std::string& name, Classifier& target, const Tensor& pixels, const Tensor& classes) {
-  check_prior(name, target);
-  if (name == "cam")
-    return cam_prior(target, target.features(pixels, {feature_tap(target)})[0], classes, pixels.size(2),
-                     pixels.size(3));
-  const Tensor values = prior_rule(name) == TokenRelevance::kDirect ? logit_values(target, pixels, classes)
-                                                                    : chefer_values(target, pixels, classes);
-  return map_of_order(values, pixels.size(2), pixels.size(3));
+int prior_parts(const std::string& name, const Classifier& target) {
+  if (name == "cam") return 1;
+  return name == "logit-attribution" ? blocks_with_attention(target) : 0;
 }
 
-Tensor cam_prior(Classifier& target, const Tensor& features, const Tensor& classes, int64_t height,
-                 int64_t width) {
-  return map_of_order(cam_values(target, features, classes).flatten(1), height, width);
+Tensor scaled_parts(const Tensor& values) {
+  const auto side = square_side(values.size(2));
+  if (side == 0) throw input_error("prior: expected a square grid of patches, found {}", values.size(2));
+  const Tensor scale = values.std(2, false, true) + 0.1 * values.sum(1, true).std(2, false, true) + 1e-12;
+  return (values / scale).unflatten(2, {side, side});
+}
+
+PriorMaps prior_maps(const std::string& name, Classifier& target, const Tensor& pixels, const Tensor& classes,
+                     bool with_parts) {
+  check_prior(name, target);
+  const int64_t H = pixels.size(2), W = pixels.size(3);
+  if (name == "cam")
+    return cam_prior(target, target.features(pixels, {feature_tap(target)})[0], classes, H, W);
+  if (name == "chefer") return {map_of_order(chefer_values(target, pixels, classes), H, W), {}};
+  if (!with_parts) return {map_of_order(logit_values(target, pixels, classes), H, W), {}};
+  const Tensor shares = logit_shares(target, pixels, classes);
+  return {map_of_order(shares.sum(1), H, W), scaled_parts(shares)};
+}
+
+PriorMaps cam_prior(Classifier& target, const Tensor& features, const Tensor& classes, int64_t height,
+                    int64_t width) {
+  const Tensor values = cam_values(target, features, classes).flatten(1);
+  return {map_of_order(values, height, width), scaled_parts(values.unsqueeze(1))};
 }
 
 Tensor map_of_order(const Tensor& values, int64_t height, int64_t width) {

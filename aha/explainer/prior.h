@@ -5,6 +5,9 @@
 // between. chefer costs a forward and a backward pass of the target; logit-attribution (transformers) and cam
 // (ConvNets, places of the last feature maps for patches) the forward pass alone, which is that of the
 // explainer's own features where these are the target's.
+//
+// The two that need no backward pass have parts, too: what each block adds (logit-attribution), or the values
+// themselves (cam). They can be given to the decoder as channels that know the class.
 #pragma once
 
 #include <string>
@@ -23,6 +26,18 @@ inline int prior_backwards(const std::string& name) {
 // How the patches of a transformer are valued.
 TokenRelevance prior_rule(const std::string& name);
 
+// How many parts a prior has on this target; 0 = it has none.
+int prior_parts(const std::string& name, const Classifier& target);
+
+// (B, N, n), n places row-major -> (B, N, h, w): each part divided by its own deviation over the places, and
+// by a tenth of their sum's, so that a part which says next to nothing stays small.
+Tensor scaled_parts(const Tensor& values);
+
+struct PriorMaps {
+  Tensor order;  // (B, H, W) in [0, 1]
+  Tensor parts;  // (B, N, h, w) where they were asked for
+};
+
 // Throws where this target has no such map.
 void check_prior(const std::string& name, const Classifier& target);
 
@@ -30,11 +45,11 @@ void check_prior(const std::string& name, const Classifier& target);
 Tensor map_of_order(const Tensor& values, int64_t height, int64_t width);
 
 // The prior "cam" of features (B, C, h, w) that enter the pooling.
-Tensor cam_prior(Classifier& target, const Tensor& features, const Tensor& classes, int64_t height,
-                 int64_t width);
+PriorMaps cam_prior(Classifier& target, const Tensor& features, const Tensor& classes, int64_t height,
+                    int64_t width);
 
-// pixels (B, 3, H, W), classes (B) -> (B, H, W) in [0, 1]. An image's order does not depend on its batch
-// mates.
-Tensor prior_map(const std::string& name, Classifier& target, const Tensor& pixels, const Tensor& classes);
+// pixels (B, 3, H, W), classes (B). An image's maps do not depend on its batch mates.
+PriorMaps prior_maps(const std::string& name, Classifier& target, const Tensor& pixels, const Tensor& classes,
+                     bool with_parts = false);
 
 }  // namespace aha

@@ -248,6 +248,7 @@ TEST_P(EngineOf, RelevanceIsCheferOfTheTaps) {
   EXPECT_FALSE(encoder->features_and_relevance(torch::rand({1, 3, size / 2, size / 2}),
                                                classes.narrow(0, 0, 1), TokenRelevance::kChefer));
   EXPECT_LT(relative(logit_values(fast, pixels, classes), logit_values(plain, pixels, classes)), kExact);
+  EXPECT_LT(relative(logit_shares(fast, pixels, classes), logit_shares(plain, pixels, classes)), kExact);
 }
 
 struct Seen {
@@ -438,7 +439,7 @@ TEST(Engine, AnExplainerTakesFeaturesAndPriorFromOneForward) {
   const Tensor pixels = torch::rand({2, 3, 32, 32}), classes = torch::tensor({0, 2});
   const Features found = explainer->features(pixels, classes);
   const auto levels = explainer->encoder().features(pixels);
-  EXPECT_TRUE(torch::equal(found.prior, prior_map("chefer", fast, pixels, classes)));
+  EXPECT_TRUE(torch::equal(found.prior, prior_maps("chefer", fast, pixels, classes).order));
   ASSERT_EQ(found.levels.size(), 2u);
   for (size_t k = 0; k < 2; ++k) EXPECT_TRUE(torch::equal(found.levels[k], levels[k])) << k;
 }

@@ -64,6 +64,7 @@ struct LoadOptions {
 
 struct RelevanceAndFeatures {
   Tensor patches;                // (B, n), row-major
+  Tensor by_block;               // (B, blocks, n), their parts by the direct rule; undefined by Chefer's
   std::vector<Tensor> features;  // as Classifier::features
 };
 

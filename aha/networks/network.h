@@ -31,6 +31,7 @@ class Engine {
   virtual std::vector<Tensor> taps(const Tensor& pixels, const std::vector<std::string>& names) { return {}; }
   struct Relevance {
     Tensor tokens;             // (B, T)
+    Tensor by_block;           // (B, blocks, T) by the direct rule
     std::vector<Tensor> taps;  // of the same forward pass
   };
   virtual bool gives_relevance() const { return false; }

@@ -45,6 +45,7 @@ std::optional<RelevanceAndFeatures> NetworkClassifier::relevance(const Tensor& p
   if (!gives_relevance(taps) || !on_engine(pixels)) return std::nullopt;
   const auto found = engine_->relevance(pixels, classes, taps, rule);
   return RelevanceAndFeatures{found.tokens.slice(1, prefix_tokens()),
+                              found.by_block.defined() ? found.by_block.slice(2, prefix_tokens()) : Tensor(),
                               maps_from_taps(found.taps, taps, prefix_tokens())};
 }
 

@@ -450,7 +450,7 @@ class VitEngine : public Engine {
   Relevance relevance(const Tensor& pixels, const Tensor& classes, const std::vector<std::string>& names,
                       TokenRelevance rule) override {
     const auto found = frozen_.relevance(pixels, classes, block_taps_of(names), rule);
-    return {found.tokens, finished(found.tapped, names)};
+    return {found.tokens, found.by_block, finished(found.tapped, names)};
   }
   bool visit_attention(const Tensor& pixels, const Tensor& classes, const AttentionVisit& visit,
                        const AttentionVisitor& visitor) override {

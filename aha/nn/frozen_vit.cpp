@@ -535,18 +535,26 @@ FrozenVit::Relevance FrozenVit::relevance(const Tensor& pixels, const Tensor& cl
   auto& net = static_cast<Body&>(body());
   if (net.classes == 0) throw input_error("relevance: this network is an encoder without a head");
   Body::TapCollector collector(net, pixels.size(0), taps);
-  Tensor out = torch::zeros({pixels.size(0), net.tokens});
+  const auto depth = static_cast<int64_t>(net.blocks.size());
+  const int64_t T = net.tokens;
+  Tensor out = torch::zeros({pixels.size(0), T}), by_block;
   const bool direct = rule == TokenRelevance::kDirect;
-  if (!direct) out.select(1, 0).fill_(1);
+  if (direct)
+    by_block = torch::zeros({pixels.size(0), depth, T});
+  else
+    out.select(1, 0).fill_(1);
   using Gradient = AttentionVisit::Gradient;
   net.visit(
       pixels, checked_classes(classes, pixels.size(0)), {direct ? Gradient::kDirect : Gradient::kLogit},
-      [&](int64_t image, int, const Tensor& attention, const Tensor& gradient) {
-        (direct ? add_contributions : add_relevance)(attention, gradient,
-                                                     out.data_ptr<float>() + image * net.tokens);
+      [&](int64_t image, int block, const Tensor& attention, const Tensor& gradient) {
+        float* row = out.data_ptr<float>() + image * T;
+        if (!direct) return add_relevance(attention, gradient, row);
+        float* share = by_block.data_ptr<float>() + (image * depth + block) * T;
+        add_contributions(attention, gradient, share);
+        for (int64_t t = 0; t < T; ++t) row[t] += share[t];
       },
       &collector);
-  return {out, collector.found};
+  return {out, by_block, collector.found};
 }
 
 std::vector<Tensor> FrozenVit::tapped(const Tensor& pixels, const std::vector<BlockTap>& taps) {

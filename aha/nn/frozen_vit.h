@@ -54,6 +54,7 @@ class FrozenVit : public FrozenNetwork {
   // those of tapped().
   struct Relevance {
     Tensor tokens;               // (B, T)
+    Tensor by_block;             // (B, blocks, T), their parts by the direct rule; undefined by Chefer's
     std::vector<Tensor> tapped;  // one per tap
   };
   Relevance relevance(const Tensor& pixels, const Tensor& classes, const std::vector<BlockTap>& taps = {},

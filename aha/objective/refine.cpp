@@ -127,8 +127,8 @@ struct OneImage {
   }
 
   Tensor map_of(DecoderImpl& head, const Features& features) {
-    return head.forward(features.levels, images.classes, features.height, features.width,
-                        features.prior);  // (1, H, W)
+    return head.forward(features.levels, images.classes, features.height, features.width, features.prior,
+                        features.prior_parts);  // (1, H, W)
   }
 
   void step(DecoderImpl& head, const Features& features, torch::optim::AdamW& optimizer) {

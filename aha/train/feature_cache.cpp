@@ -7,7 +7,9 @@
 namespace aha {
 
 int64_t ImageFeatures::bytes() const {
-  int64_t sum = prior.defined() ? static_cast<int64_t>(prior.nbytes()) : 0;
+  int64_t sum = 0;
+  for (const auto& part : {prior, prior_parts})
+    if (part.defined()) sum += static_cast<int64_t>(part.nbytes());
   for (const auto& level : levels) sum += static_cast<int64_t>(level.nbytes());
   return sum;
 }
@@ -33,6 +35,7 @@ std::vector<ImageFeatures> FeatureCache::of(const std::vector<int64_t>& keys, co
     ImageFeatures& image = out[missing[m]];
     for (const auto& level : features.levels) image.levels.push_back(level.contiguous());
     image.prior = features.prior;
+    image.prior_parts = features.prior_parts;
     image.explained = classes.item<int64_t>();
   });
   for (const int64_t i : missing)
@@ -47,11 +50,13 @@ Features joined(std::span<const ImageFeatures> images, int64_t height, int64_t w
     for (const auto& image : images) list.push_back(part(image));
     return torch::cat(list);
   };
-  Features features{{}, height, width, {}};
+  Features features{{}, height, width, {}, {}};
   for (size_t k = 0; k < images[0].levels.size(); ++k)
     features.levels.push_back(rows([k](const ImageFeatures& image) { return image.levels[k]; }));
   if (images[0].prior.defined())
     features.prior = rows([](const ImageFeatures& image) { return image.prior; });
+  if (images[0].prior_parts.defined())
+    features.prior_parts = rows([](const ImageFeatures& image) { return image.prior_parts; });
   return features;
 }
 

@@ -13,7 +13,7 @@ namespace aha {
 
 struct ImageFeatures {
   std::vector<Tensor> levels;  // (1, C_k, h_k, w_k)
-  Tensor prior;                // (1, H, W) where the explainer has one
+  Tensor prior, prior_parts;   // as Features, of one image
   int64_t explained = 0;       // the class: the target's answer, or the label
   int64_t bytes() const;
 };
