@@ -6,9 +6,9 @@
 set -eu
 aha=$1 weights=$2 explainer=$3 list=$4 out=$5 times=${6:-1} boxes=${7:-} pets=${8:-}
 one=aha,center,random,sobel,gradient,gradcam
-attention=raw-attention,rollout,chefer,chefer:relu=heads,legrad,transformer-attribution,ig:space=attention,trans-att,bi-att,bi-att:variant=tokens
+attention=logit-attribution,raw-attention,rollout,chefer,chefer:relu=heads,legrad,transformer-attribution,ig:space=attention,trans-att,bi-att,bi-att:variant=tokens
 sampled=aha:T=1,aha:T=3,smoothgrad,smoothgrad:blur=10,ig,ig:blur=10,gradient:blur=10,gradcam:blur=10,random:cell=16,blurred-random,rise:masks=400,chefer:blur=10,vit-cx,tis
-few=aha,chefer,chefer:relu=heads,transformer-attribution,legrad,rollout,raw-attention,gradcam,bi-att,trans-att,ig:space=attention,gradient,center,random
+few=aha,logit-attribution,chefer,chefer:relu=heads,transformer-attribution,legrad,rollout,raw-attention,gradcam,bi-att,trans-att,ig:space=attention,gradient,center,random
 
 # stage NAME DATA METHODS EVERY LIMIT METRICS [FLAGS]; LIMIT 0 = all
 stage() {
