@@ -411,6 +411,7 @@ TEST(Explainer, ShowsItsDecoderWhatEachBlockAddsToTheLogit) {
   explainer.decoder()->eval();
   const auto pixels = golden_input({2, 3, 8, 8}).abs(), classes = torch::tensor({0, 2});
 
+  const torch::NoGradGuard no_grad;
   const Tensor shares = logit_shares(target, pixels, classes);
   EXPECT_TRUE(shares.sum(1).allclose(logit_values(target, pixels, classes), 1e-5, 1e-7));
   const LogitAttribution last{.blocks = 1};
@@ -419,10 +420,7 @@ TEST(Explainer, ShowsItsDecoderWhatEachBlockAddsToTheLogit) {
   EXPECT_TRUE(features.prior_parts.equal(scaled_parts(shares)));
   const Tensor map = explainer.decode(features, classes);
   EXPECT_TRUE(map.narrow(0, 1, 1).equal(explainer.map(pixels.narrow(0, 1, 1), classes.narrow(0, 1, 1))));
-  {
-    const torch::NoGradGuard no_grad;
-    explainer.decoder()->prior_parts[1]->as<torch::nn::Linear>()->weight.zero_();
-  }
+  explainer.decoder()->prior_parts[1]->as<torch::nn::Linear>()->weight.zero_();
   EXPECT_FALSE(map.equal(explainer.decode(features, classes)));
 
   options.prior_parts = 3;
