@@ -117,8 +117,7 @@ FALLIBLE(aha_evaluation_difference,
          (const aha_evaluation* e, size_t metric, size_t a, size_t b, aha_difference* d),
          (e, metric, a, b, d))
 SURE(Text, aha_evaluation_remarks, (const aha_evaluation* e), (e))
-FALLIBLE(aha_maps_resize,
-         (aha_model * m, const float* maps, int64_t n, int64_t h, int64_t w, float* resized),
+FALLIBLE(aha_maps_resize, (aha_model * m, const float* maps, int64_t n, int64_t h, int64_t w, float* resized),
          (m, maps, n, h, w, resized))
 SURE(void, aha_evaluation_free, (aha_evaluation * e), (e))
 FALLIBLE(aha_train,

@@ -10,10 +10,16 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <pthread.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -53,11 +59,28 @@ void check(aha_kind kind, const std::string& prefix = "") {
   throw py::error_already_set();
 }
 
+// Where the interpreter ends, a thread that asks it for the lock is killed in the midst of C++, and the
+// process with it. From then on callbacks do not ask, and calls of threads that nobody waits for do not
+// return.
+std::atomic<bool> g_ending = false;
+std::thread::id g_ending_thread;
+std::atomic<int> g_callbacks = 0;  // that have the lock or wait for it
+
+void end_with_the_interpreter() {
+  g_ending_thread = std::this_thread::get_id();
+  g_ending = true;
+  const py::gil_scoped_release release;
+  constexpr auto kEvery = std::chrono::milliseconds(10);
+  for (int i = 0; i < 500 && g_callbacks > 0; ++i) std::this_thread::sleep_for(kEvery);
+}
+
 // Without the lock; nothing of Python is touched inside.
 template <class Call>
 aha_kind unlocked(const Call& call) {
   const py::gil_scoped_release release;
-  return call();
+  const aha_kind kind = call();
+  while (g_ending && std::this_thread::get_id() != g_ending_thread) ::pause();
+  return kind;
 }
 
 void check_text(const std::string& text, const char* what) {
@@ -86,16 +109,16 @@ class OptionList {
   std::vector<const char*> list_;
 };
 
-// The lock of the interpreter on a thread that may not be Python's. Not where the interpreter ends: whoever
-// would wait for it then would wait forever.
+// The lock of the interpreter on a thread that may not be Python's; not while the interpreter ends.
 class Locked {
  public:
   Locked() {
-    if (!Py_IsInitialized() || _Py_IsFinalizing()) return;
-    state_ = PyGILState_Ensure();
+    ++g_callbacks;
+    if (!g_ending) state_ = PyGILState_Ensure();
   }
   ~Locked() {
     if (state_) PyGILState_Release(*state_);
+    --g_callbacks;
   }
   Locked(const Locked&) = delete;
   Locked& operator=(const Locked&) = delete;
@@ -212,8 +235,8 @@ void copy_answer(const py::object& answer, const std::vector<int64_t>& shape, co
   const auto values = Floats::ensure(answer);
   if (!values) throw py::error_already_set();
   if (std::vector<int64_t>(values.shape(), values.shape() + values.ndim()) != shape)
-    raise_input(std::string(what) + ": expected shape " + py::str(py::tuple(py::cast(shape))).cast<std::string>() +
-                ", found " +
+    raise_input(std::string(what) + ": expected shape " +
+                py::str(py::tuple(py::cast(shape))).cast<std::string>() + ", found " +
                 py::str(values.attr("shape")).cast<std::string>());
   std::copy_n(values.data(), values.size(), to);
 }
@@ -326,8 +349,7 @@ py::tuple classify(Model& model, const std::vector<Image>& images) {
   const auto n = static_cast<int64_t>(images.size());
   Floats pixels({n, int64_t{3}, model.size(), model.size()}), logits({n, model.classes()});
   float *to_pixels = pixels.mutable_data(), *to_logits = logits.mutable_data();
-  model.run(
-      [&] { return aha_classify(model.get(), handles.data(), handles.size(), to_pixels, to_logits); });
+  model.run([&] { return aha_classify(model.get(), handles.data(), handles.size(), to_pixels, to_logits); });
   return py::make_tuple(std::move(pixels), std::move(logits));
 }
 
@@ -338,10 +360,10 @@ py::tuple explain(Model& model, const std::vector<Image>& images, const std::opt
   const OptionList list(std::move(options));
   const int64_t* wanted = pointer_to(classes, images.size());
   aha_explanation* made = nullptr;
-  model.run([&] {
-    return aha_explain(model.get(), handles.data(), handles.size(), wanted, list.get(), &made);
-  });
-  const py::capsule owner(made, [](void* handle) { aha_explanation_free(static_cast<aha_explanation*>(handle)); });
+  model.run(
+      [&] { return aha_explain(model.get(), handles.data(), handles.size(), wanted, list.get(), &made); });
+  const py::capsule owner(made,
+                          [](void* handle) { aha_explanation_free(static_cast<aha_explanation*>(handle)); });
   const float* maps = nullptr;
   int64_t n = 0, height = 0, width = 0;
   check(aha_explanation_maps(made, &maps, &n, &height, &width));
@@ -401,8 +423,8 @@ class Evaluation {
   py::list metrics() const {  // (name, higher_is_better)
     py::list out;
     for (size_t i = 0; i < aha_evaluation_metrics(handle_); ++i)
-      out.append(
-          py::make_tuple(aha_evaluation_metric(handle_, i), aha_evaluation_higher_is_better(handle_, i) != 0));
+      out.append(py::make_tuple(aha_evaluation_metric(handle_, i),
+                                aha_evaluation_higher_is_better(handle_, i) != 0));
     return out;
   }
   // mean, low, high, images, per image
@@ -444,9 +466,8 @@ py::dict train(Model& model, const std::string& data, const std::string& out, Te
     Raised raised;
     static int tell(void* user, const aha_progress* p) {
       auto& self = *static_cast<Listener*>(user);
-      return self.raised.guard([&] {
-        return self.callback(p->what, p->note, p->done, p->total).is(py::bool_(false)) ? 1 : 0;
-      });
+      return self.raised.guard(
+          [&] { return self.callback(p->what, p->note, p->done, p->total).is(py::bool_(false)) ? 1 : 0; });
     }
   } listener{std::move(callback), {}};
   const OptionList list(std::move(options));
@@ -508,6 +529,8 @@ py::object exception(py::module_& m, const char* name, const py::handle& bases, 
 PYBIND11_MODULE(_aha, m) {
   m.doc() = "The C interface of aha; use the module aha.";
   m.attr("__version__") = aha_version();
+  m.def("end_with_the_interpreter", &end_with_the_interpreter);
+  ::pthread_atfork(nullptr, nullptr, [] { g_callbacks = 0; });  // the child has none of the threads
   auto* made = new Exceptions;
   made->error = exception(m, "Error", PyExc_RuntimeError, "The call was right, the work failed.");
   made->input = exception(m, "InputError", py::make_tuple(made->error, py::handle(PyExc_ValueError)),
@@ -544,6 +567,7 @@ PYBIND11_MODULE(_aha, m) {
   m.def("explain", &explain);
   m.def("resized_maps", &resized_maps);
   m.def("train", &train);
-  m.def("overlay", &overlay, py::arg("image"), py::arg("map"), py::arg("model").none(true), py::arg("options"));
+  m.def("overlay", &overlay, py::arg("image"), py::arg("map"), py::arg("model").none(true),
+        py::arg("options"));
   m.def("records", &records);
 }

@@ -424,7 +424,8 @@ aha_kind aha_model_check(aha_model* model, aha_options options) {
       method_of(call.explain, explained_by(m, call, context));
       if (!m.gradients && needs_gradient(call.explain.method))
         throw input_error(
-            "method {} needs gradients, and {} came without a function for them; methods that need none: rise, "
+            "method {} needs gradients, and {} came without a function for them; methods that need none: "
+            "rise, "
             "occlusion, center, random",
             call.explain.method, info.name);
     });

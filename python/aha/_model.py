@@ -95,6 +95,7 @@ class Session:
 def _end_calls() -> None:  # of threads that nobody waits for
     for session in list(_open_sessions):
         session.cancel()
+    _aha.end_with_the_interpreter()
 
 
 _default: Optional[Session] = None

@@ -67,14 +67,8 @@ class Torch(unittest.TestCase):
         normal = (t - torch.tensor(mean).view(1, 3, 1, 1)) / torch.tensor(std).view(1, 3, 1, 1)
         net(normal)[:, 2].sum().backward()
         ours = aha.Explainer("gradient", m)(x, 2)
-        by_hand = t.grad.abs()
-        for theirs in (by_hand.amax(1), by_hand.mean(1), by_hand.sum(1), (by_hand**2).sum(1).sqrt()):
-            theirs = theirs.numpy()
-            share = (ours * theirs).sum() / np.sqrt((ours**2).sum() * (theirs**2).sum())
-            if np.allclose(ours / ours.sum(), theirs / theirs.sum(), rtol=1e-3, atol=1e-9):
-                break
-        else:
-            self.fail(f"another map than the gradient's (cosine {share:.4f})")
+        theirs = t.grad.abs().amax(1).numpy()  # the largest of the channels
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5 * theirs.max())
 
     def test_captum_scripts_get_tensors_for_tensors(self):
         x = torch.from_numpy(pixels(2))
