@@ -16,7 +16,7 @@ test: $(BUILD)/build.ninja
 	@cd $(BUILD) && ctest --output-on-failure $(CTEST_ARGS)
 
 build: $(BUILD)/build.ninja
-	@ninja -C $(BUILD) aha
+	@ninja -C $(BUILD) aha aha_python
 
 $(BUILD)/build.ninja: | build/.packages
 	@cmake --preset $(PRESET)
@@ -80,7 +80,7 @@ space := $(empty) $(empty)
 help:
 	@echo 'make demo          the tour: explains photos and sample images'
 	@echo 'make test          builds everything and runs all tests; CTEST_ARGS="-R kernels" for some'
-	@echo 'make build         build/release/bin/aha; PRESET=debug|asan|tsan for another build'
+	@echo 'make build         build/release/bin/aha and the Python module; PRESET=debug|asan|tsan for another build'
 	@echo 'make bench         speed on this machine; BENCH_ARGS="--peer" beside libtorch'
 	@echo 'make reproduce     every experiment of the paper; EXPERIMENT_ARGS="--quick" as a test'
 	@echo 'make experiments-page  docs/experiments.md from what make reproduce left'

@@ -64,6 +64,7 @@ const char* aha_last_error(void) {
   return call ? call() : t_not_loaded.c_str();
 }
 
+FALLIBLE(aha_records, (const char* what, const char** json), (what, json))
 FALLIBLE(aha_open, (aha_options o, aha_session** s), (o, s))
 SURE(void, aha_close, (aha_session * s), (s))
 SURE(void, aha_cancel, (aha_session * s), (s))
@@ -77,6 +78,7 @@ SURE(int64_t, aha_model_classes, (const aha_model* m), (m))
 SURE(int64_t, aha_model_size, (const aha_model* m), (m))
 SURE(Text, aha_model_class_name, (const aha_model* m, int64_t i), (m, i))
 FALLIBLE(aha_model_methods, (aha_model * m, const char** names), (m, names))
+FALLIBLE(aha_model_check, (aha_model * m, aha_options o), (m, o))
 FALLIBLE(aha_classify, (aha_model * m, const aha_image* const* i, size_t n, float* pixels, float* logits),
          (m, i, n, pixels, logits))
 FALLIBLE(aha_image_read, (const char* path, aha_image** i), (path, i))
@@ -95,6 +97,9 @@ FALLIBLE(aha_explain,
           aha_explanation** e),
          (m, i, n, classes, o, e))
 FALLIBLE(aha_explanation_get, (const aha_explanation* e, size_t i, aha_explained* one), (e, i, one))
+FALLIBLE(aha_explanation_maps,
+         (const aha_explanation* e, const float** maps, int64_t* n, int64_t* h, int64_t* w),
+         (e, maps, n, h, w))
 SURE(void, aha_explanation_free, (aha_explanation * e), (e))
 FALLIBLE(aha_evaluate,
          (aha_model * m, const aha_image* const* i, size_t n, const int64_t* classes,
@@ -112,6 +117,8 @@ FALLIBLE(aha_evaluation_difference,
          (const aha_evaluation* e, size_t metric, size_t a, size_t b, aha_difference* d),
          (e, metric, a, b, d))
 SURE(Text, aha_evaluation_remarks, (const aha_evaluation* e), (e))
+FALLIBLE(aha_maps_resize, (aha_model * m, const float* maps, int64_t n, int64_t h, int64_t w, float* resized),
+         (m, maps, n, h, w, resized))
 SURE(void, aha_evaluation_free, (aha_evaluation * e), (e))
 FALLIBLE(aha_train,
          (aha_model * m, const char* data, const char* out, aha_options o,

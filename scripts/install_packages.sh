@@ -4,7 +4,8 @@ set -eu
 
 BUILD_PACKAGES="g++ cmake ninja-build pkg-config libtorch-dev libgloo-dev libopenblas-dev libdnnl-dev
   libcli11-dev nlohmann-json3-dev libtomlplusplus-dev libfmt-dev libspdlog-dev libboost-dev libeigen3-dev libhdf5-dev libonnx-dev libprotobuf-dev
-  libjpeg62-turbo-dev libspng-dev libwebp-dev libgif-dev libtiff-dev libavif-dev libfreetype-dev fonts-dejavu-core zlib1g-dev libcpp-httplib-dev libjs-chart.js esbuild libgtest-dev libgmock-dev"
+  libjpeg62-turbo-dev libspng-dev libwebp-dev libgif-dev libtiff-dev libavif-dev libfreetype-dev fonts-dejavu-core zlib1g-dev libcpp-httplib-dev libjs-chart.js esbuild libgtest-dev libgmock-dev
+  python3-dev python3-numpy pybind11-dev"
 
 missing=""
 for package in ${@:-$BUILD_PACKAGES}; do

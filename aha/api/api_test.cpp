@@ -127,6 +127,51 @@ TEST(Api, EvaluatesMapsOfAnyTool) {
   EXPECT_THROW(model.evaluate(images, {good, bad}, 16, 8), aha::Error);
 }
 
+TEST(Api, AllMapsAreOneArrayWhateverTheBatches) {
+  const aha::Session session({.quiet = true});
+  const auto model = session.load(kModel);
+  std::vector<aha::Image> images;
+  for (int i = 0; i < 11; ++i) images.push_back(test_image(i));
+  std::vector<const aha_image*> handles;
+  for (const auto& image : images) handles.push_back(image.get());
+  const char* const options[] = {"method", "gradient", "score", "false", nullptr};
+  aha_explanation* made = nullptr;
+  ASSERT_EQ(aha_explain(model.get(), handles.data(), handles.size(), nullptr, options, &made), AHA_OK);
+  const float* maps = nullptr;
+  int64_t n = 0, height = 0, width = 0;
+  ASSERT_EQ(aha_explanation_maps(made, &maps, &n, &height, &width), AHA_OK);
+  EXPECT_EQ(n, 11);
+  for (int64_t i = 0; i < n; ++i) {
+    aha_explained one;
+    ASSERT_EQ(aha_explanation_get(made, static_cast<size_t>(i), &one), AHA_OK);
+    EXPECT_EQ(one.map, maps + i * height * width);
+    const auto alone =
+        model.explain({images[static_cast<size_t>(i)]}, {.method = "gradient", .score = false});
+    EXPECT_EQ(alone[0].map, std::vector<float>(one.map, one.map + height * width));
+  }
+  std::vector<float> resized(static_cast<size_t>(n * model.size() * model.size()));
+  ASSERT_EQ(aha_maps_resize(model.get(), maps, n, height, width, resized.data()), AHA_OK);
+  EXPECT_EQ(resized, std::vector<float>(maps, maps + n * height * width));
+  aha_explanation_free(made);
+}
+
+TEST(Api, AMethodIsCheckedBeforeThereIsAnImage) {
+  const aha::Session session({.quiet = true});
+  const auto model = session.wrap("corner", 2, 16, red_corner);
+  const auto kind_of = [&](const char* method) {
+    const char* const options[] = {"method", method, nullptr};
+    return aha_model_check(model.get(), options);
+  };
+  EXPECT_EQ(kind_of("rise:masks=8"), AHA_OK);
+  EXPECT_EQ(kind_of("gradient"), AHA_INPUT);
+  EXPECT_EQ(kind_of("rise:mask=8"), AHA_INPUT);
+  EXPECT_EQ(kind_of("chefer"), AHA_INPUT);
+  const char* json = nullptr;
+  ASSERT_EQ(aha_records("methods", &json), AHA_OK);
+  EXPECT_NE(std::string(json).find("\"rise\""), std::string::npos);
+  EXPECT_EQ(aha_records("models", &json), AHA_INPUT);
+}
+
 TEST(Api, ErrorsHaveKindsAndTheProgramsWords) {
   const aha::Session session({.quiet = true});
   try {

@@ -9,6 +9,7 @@
 #include "aha/api/callable_target.h"
 #include "aha/api/session.h"
 #include "aha/app/explain.h"
+#include "aha/app/records.h"
 #include "aha/base/error.h"
 #include "aha/base/progress_listener.h"
 #include "aha/base/stats.h"
@@ -17,7 +18,9 @@
 #include "aha/image/heatmap.h"
 #include "aha/image/png.h"
 #include "aha/image/read.h"
+#include "aha/methods/catalog.h"
 #include "aha/methods/fitting.h"
+#include "aha/metrics/catalog.h"
 #include "aha/metrics/score_queue.h"
 #include "aha/networks/bf16_copy.h"
 #include "aha/networks/catalog.h"
@@ -32,7 +35,8 @@ struct aha_session {
 
 struct aha_model {
   aha::Session* session = nullptr;
-  std::string spec;  // empty = a callable
+  std::string spec;       // empty = a callable
+  bool gradients = true;  // false: a callable without a function for them
   aha::LoadOptions load;
   std::unique_ptr<aha::Classifier> target;
   std::map<std::pair<std::string, std::string>, std::optional<aha::LoadedExplainer>> explainers;
@@ -48,10 +52,12 @@ struct aha_image {
 
 struct aha_explanation {
   std::vector<aha::Explanation> images;
+  aha::Tensor maps;  // (n, H, W), of which theirs are slices
 };
 
 struct aha_evaluation {
   aha::Summary summary;
+  double ci = 0;
   uint64_t seed = 0;
   size_t methods = 0;
   std::vector<std::vector<std::vector<double>>> values;  // metric, method, image
@@ -187,14 +193,22 @@ LoadedExplainer* explainer_of(aha_model& model, const ExplainCall& call, const C
   return known->second ? &*known->second : nullptr;
 }
 
+MethodContext explained_by(aha_model& model, const ExplainCall& call, const Context& context) {
+  // A callable has no file that an explainer could belong to.
+  const bool wants_explainer = !model.spec.empty() || !call.explainer.empty();
+  return {*model.target, wants_explainer ? explainer_of(model, call, context) : nullptr};
+}
+
+bool needs_gradient(const std::string& method) {
+  return method_record(method).needs.starts_with("gradient");
+}
+
 constexpr size_t kExplainBatch = 8;
 
 std::vector<Explanation> explained(aha_model& model, const aha_image* const* images, size_t n,
                                    const int64_t* classes, const ExplainCall& call, const Context& context) {
   const auto& info = model.target->info();
-  // A callable has no file that an explainer could belong to.
-  const bool wants_explainer = !model.spec.empty() || !call.explainer.empty();
-  const MethodContext by{*model.target, wants_explainer ? explainer_of(model, call, context) : nullptr};
+  const MethodContext by = explained_by(model, call, context);
   const auto method = method_of(call.explain, by);
   std::optional<Scorer> scorer;
   if (call.explain.score) {
@@ -216,6 +230,27 @@ std::vector<Explanation> explained(aha_model& model, const aha_image* const* ima
       out.push_back(std::move(one));
   }
   return out;
+}
+
+// The maps as one array, of which each image's is a slice then. What a method made for a whole batch is one
+// already.
+Tensor one_array(std::vector<Explanation>& images) {
+  const Tensor& first = images[0].scored.map;
+  const int64_t n = std::ssize(images), H = first.size(0), W = first.size(1);
+  bool adjacent = true;
+  for (int64_t i = 0; i < n; ++i) {
+    const Tensor& map = images[static_cast<size_t>(i)].scored.map;
+    adjacent = adjacent && map.is_contiguous() && map.is_alias_of(first) &&
+               map.data_ptr<float>() == first.data_ptr<float>() + i * H * W;
+  }
+  if (adjacent) return first.as_strided({n, H, W}, {H * W, W, 1}, first.storage_offset());
+  Tensor all = torch::empty({n, H, W});
+  for (int64_t i = 0; i < n; ++i) {
+    Tensor& map = images[static_cast<size_t>(i)].scored.map;
+    all[i].copy_(map);
+    map = all[i];
+  }
+  return all;
 }
 
 // Values of each image in the order they were given, NaN for those left out.
@@ -244,6 +279,21 @@ const char* aha_version(void) {
 
 const char* aha_last_error(void) {
   return t_last_error.c_str();
+}
+
+aha_kind aha_records(const char* what, const char** json) {
+  return guarded([&] {
+    const std::string wanted = &given(what, "what");
+    if (wanted != "methods" && wanted != "metrics")
+      throw unknown_name_error("kind of records", wanted, std::vector<std::string>{"methods", "metrics"});
+    const auto text_of = [](const auto& records) {
+      nlohmann::json all = nlohmann::json::array();
+      for (const auto& record : records) all.push_back(json_from(record));
+      return all.dump();
+    };
+    static const std::string methods = text_of(method_catalog()), metrics = text_of(metric_catalog());
+    given(json, "json") = (wanted == "methods" ? methods : metrics).c_str();
+  });
 }
 
 aha_kind aha_open(aha_options options, aha_session** session) {
@@ -315,6 +365,7 @@ aha_kind aha_wrap(aha_session* session, const aha_callable* callable, aha_model*
       };
     auto made = std::make_unique<aha_model>();
     made->session = &runs;
+    made->gradients = c.gradient != nullptr;
     made->target = classifier_from_callable(std::move(functions));
     given(model, "model") = made.release();
   });
@@ -354,9 +405,30 @@ aha_kind aha_model_methods(aha_model* model, const char** names) {
     aha_model& m = given(model, "model");
     m.session->run([&](const Context& context) {
       LoadedExplainer* explainer = m.spec.empty() ? nullptr : explainer_of(m, {}, context);
-      m.methods = fmt::format("{}", fmt::join(fitting_methods({*m.target, explainer}), "\n"));
+      auto names = fitting_methods({*m.target, explainer});
+      std::erase_if(names, [&](const std::string& name) { return !m.gradients && needs_gradient(name); });
+      m.methods = fmt::format("{}", fmt::join(names, "\n"));
     });
     given(names, "names") = m.methods.c_str();
+  });
+}
+
+aha_kind aha_model_check(aha_model* model, aha_options options) {
+  return guarded([&] {
+    aha_model& m = given(model, "model");
+    ExplainCall call;
+    set_options(fields(call), options);
+    m.session->run([&](const Context& context) {
+      const auto& info = m.target->info();
+      if (call.explain.wanted != "predicted") class_from_text(call.explain.wanted, info);
+      method_of(call.explain, explained_by(m, call, context));
+      if (!m.gradients && needs_gradient(call.explain.method))
+        throw input_error(
+            "method {} needs gradients, and {} came without a function for them; methods that need none: "
+            "rise, "
+            "occlusion, center, random",
+            call.explain.method, info.name);
+    });
   });
 }
 
@@ -442,8 +514,10 @@ aha_kind aha_explain(aha_model* model, const aha_image* const* images, size_t n,
     ExplainCall call;
     set_options(fields(call), options);
     auto made = std::make_unique<aha_explanation>();
-    m.session->run(
-        [&](const Context& context) { made->images = explained(m, images, n, classes, call, context); });
+    m.session->run([&](const Context& context) {
+      made->images = explained(m, images, n, classes, call, context);
+      made->maps = one_array(made->images);
+    });
     given(explanation, "explanation") = made.release();
   });
 }
@@ -469,6 +543,17 @@ aha_kind aha_explanation_get(const aha_explanation* explanation, size_t image, a
                          e.scored.made.passes.forwards,
                          e.scored.made.passes.backwards,
                          e.scored.seconds};
+  });
+}
+
+aha_kind aha_explanation_maps(const aha_explanation* explanation, const float** maps, int64_t* images,
+                              int64_t* height, int64_t* width) {
+  return guarded([&] {
+    const Tensor& all = given(explanation, "explanation").maps;
+    given(maps, "maps") = all.data_ptr<float>();
+    given(images, "images") = all.size(0);
+    given(height, "height") = all.size(1);
+    given(width, "width") = all.size(2);
   });
 }
 
@@ -501,6 +586,7 @@ aha_kind aha_evaluate(aha_model* model, const aha_image* const* images, size_t n
       made->summary = evaluate_given_maps(*m.target, inputs.pixels, explained_classes, inputs.names, all,
                                           wanted, context);
       made->seed = context.seed;
+      made->ci = wanted.ci;
     });
     const Summary& s = made->summary;
     made->methods = methods;
@@ -565,7 +651,7 @@ aha_kind aha_evaluation_difference(const aha_evaluation* evaluation, size_t metr
       of_a.push_back(values[a][i]);
       of_b.push_back(values[b][i]);
     }
-    const PairedDifference found = paired_difference(of_a, of_b, evaluation->seed);
+    const PairedDifference found = paired_difference(of_a, of_b, evaluation->seed, evaluation->ci);
     given(difference, "difference") = {found.difference.mean, found.difference.low,
                                        found.difference.high, found.p_value,
                                        found.win_rate,        static_cast<int64_t>(of_a.size())};
@@ -574,6 +660,22 @@ aha_kind aha_evaluation_difference(const aha_evaluation* evaluation, size_t metr
 
 const char* aha_evaluation_remarks(const aha_evaluation* evaluation) {
   return evaluation->remarks.c_str();
+}
+
+aha_kind aha_maps_resize(aha_model* model, const float* maps, int64_t n, int64_t height, int64_t width,
+                         float* resized) {
+  return guarded([&] {
+    aha_model& m = given(model, "model");
+    given(resized, "resized");
+    if (n < 1 || height < 1 || width < 1)
+      throw input_error("maps: expected shape (1, 1, 1) or larger, found ({}, {}, {})", n, height, width);
+    const Tensor all = torch::from_blob(const_cast<float*>(&given(maps, "maps")), {n, height, width});
+    m.session->run([&](const Context&) {
+      const int64_t size = m.target->info().input.size;
+      const Tensor out = maps_at_size(all, size, size).contiguous();
+      std::copy_n(out.data_ptr<float>(), out.numel(), resized);
+    });
+  });
 }
 
 void aha_evaluation_free(aha_evaluation* evaluation) {

@@ -3,10 +3,12 @@
 #include "aha/tensor/torch.h"
 
 #include <omp.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <exception>
+#include <new>
 
 #include "aha/base/error.h"
 #include "aha/base/log.h"
@@ -19,10 +21,16 @@ namespace {
 
 constexpr auto kPollEvery = std::chrono::milliseconds(100);
 
-// Of the whole process: who computes now.
-std::mutex& turn() {
-  static std::mutex mutex;
-  return mutex;
+// Of the whole process: who computes now. A child of fork() has none of the threads that may have held it.
+std::timed_mutex& turn() {
+  alignas(std::timed_mutex) static unsigned char place[sizeof(std::timed_mutex)];
+  static const auto renew = [] { new (place) std::timed_mutex; };
+  static const bool made = [] {
+    renew();
+    return ::pthread_atfork(nullptr, nullptr, +renew) == 0;
+  }();
+  static_cast<void>(made);
+  return *std::launder(reinterpret_cast<std::timed_mutex*>(place));
 }
 
 thread_local bool t_inside = false;  // this thread is a session's
@@ -109,7 +117,9 @@ void Session::run(const std::function<void(const Context&)>& work) {
   if (::getpid() != process_)
     throw work_error("this session was opened before the process forked; open one in the new process");
   if (t_inside) return work(context_);
-  const std::lock_guard one_call(callers_);
+  std::unique_lock one_call(callers_, std::defer_lock);
+  while (!one_call.try_lock_for(kPollEvery))
+    if (poll_ && poll_()) throw Error(ErrorKind::kCanceled, "stopped");
   std::unique_lock lock(guard_);
   context_.cancel = std::make_shared<CancelToken>();
   job_ = &work;
@@ -127,9 +137,10 @@ void Session::run(const std::function<void(const Context&)>& work) {
 }
 
 void Session::work_once(const std::function<void(const Context&)>& work) {
-  const std::lock_guard lock(turn());
-  warn_about_openblas();
+  std::unique_lock lock(turn(), std::defer_lock);
+  while (!lock.try_lock_for(kPollEvery)) context_.cancel->check();
   start_log(options_.quiet ? LogLevel::kQuiet : LogLevel::kNormal);
+  warn_about_openblas();
   set_max_megapixels(options_.max_megapixels);
   const ThreadsOfCall call(context_.threads);
   work(context_);

@@ -52,8 +52,8 @@ class Session {
   Context context_;
   std::function<bool()> poll_;
   long process_;
-  std::mutex callers_;  // one call at a time
-  std::mutex guard_;    // of what follows, and of context_.cancel
+  std::timed_mutex callers_;  // one call at a time
+  std::mutex guard_;          // of what follows, and of context_.cancel
   std::condition_variable changed_;
   const std::function<void(const Context&)>* job_ = nullptr;
   std::exception_ptr failure_;

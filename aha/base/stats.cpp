@@ -102,7 +102,7 @@ Columns resampled_means(const Columns& columns, uint64_t seed, int resamples) {
   });
 }
 
-Interval bca_interval(std::span<const double> values, std::vector<double> resampled) {
+Interval bca_interval(std::span<const double> values, std::vector<double> resampled, double level) {
   const double m = mean(values);
   double squares = 0, cubes = 0;
   for (const double v : values) {
@@ -121,7 +121,7 @@ Interval bca_interval(std::span<const double> values, std::vector<double> resamp
     const double share = normal_share(z0 + (z0 + z) / std::max(1e-6, 1 - a * (z0 + z)));
     return resampled[static_cast<size_t>(std::lround(share * (R - 1)))];
   };
-  return {m, end(normal_quantile(0.025)), end(normal_quantile(0.975))};
+  return {m, end(normal_quantile((1 - level) / 2)), end(normal_quantile((1 + level) / 2))};
 }
 
 std::vector<Interval> bootstrap(const Columns& columns, uint64_t seed, int resamples) {
@@ -183,7 +183,7 @@ std::vector<double> holm(const std::vector<double>& p) {
 }
 
 std::vector<PairedDifference> paired_differences(const Columns& a, const Columns& b, const Columns& drawn_a,
-                                                 const Columns& drawn_b, uint64_t seed) {
+                                                 const Columns& drawn_b, uint64_t seed, double level) {
   if (a.size() != b.size())
     throw input_error("paired difference: expected equal counts, found {} and {}", a.size(), b.size());
   std::vector<PairedDifference> out(a.size());
@@ -203,18 +203,20 @@ std::vector<PairedDifference> paired_differences(const Columns& a, const Columns
   parallel_for(std::ssize(a), [&](int64_t c, int) {
     std::vector<double> drawn = drawn_a[c];
     for (size_t r = 0; r < drawn.size(); ++r) drawn[r] -= drawn_b[c][r];
-    out[c].difference = bca_interval(differences[c], std::move(drawn));
+    out[c].difference = bca_interval(differences[c], std::move(drawn), level);
     out[c].p_value = p[c];
   });
   return out;
 }
 
-std::vector<PairedDifference> paired_differences(const Columns& a, const Columns& b, uint64_t seed) {
-  return paired_differences(a, b, resampled_means(a, seed), resampled_means(b, seed), seed);
+std::vector<PairedDifference> paired_differences(const Columns& a, const Columns& b, uint64_t seed,
+                                                 double level) {
+  return paired_differences(a, b, resampled_means(a, seed), resampled_means(b, seed), seed, level);
 }
 
-PairedDifference paired_difference(std::span<const double> a, std::span<const double> b, uint64_t seed) {
-  return paired_differences({{a.begin(), a.end()}}, {{b.begin(), b.end()}}, seed)[0];
+PairedDifference paired_difference(std::span<const double> a, std::span<const double> b, uint64_t seed,
+                                   double level) {
+  return paired_differences({{a.begin(), a.end()}}, {{b.begin(), b.end()}}, seed, level)[0];
 }
 
 double detectable_difference(double deviation, size_t n, double power) {

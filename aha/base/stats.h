@@ -29,10 +29,10 @@ struct Interval {
 // 95 % interval of the mean by the bias-corrected and accelerated bootstrap (Efron 1987). With z = -1.96 and
 // 1.96, z0 the normal quantile of the share of resampled means below the mean, and
 // a = sum (x - m)^3 / 6 (sum (x - m)^2)^1.5, the ends are the Phi(z0 + (z0 + z) / (1 - a (z0 + z))) points of
-// the resampled means. One value or none: low = high = mean.
+// the resampled means. One value or none: low = high = mean. Another `level` moves z.
 Interval bootstrap(std::span<const double> values, uint64_t seed = 0, int resamples = kResamples);
 std::vector<Interval> bootstrap(const Columns& columns, uint64_t seed = 0, int resamples = kResamples);
-Interval bca_interval(std::span<const double> values, std::vector<double> resampled);
+Interval bca_interval(std::span<const double> values, std::vector<double> resampled, double level = 0.95);
 
 // Two-sided p values of "the mean is zero" by flipping signs, all 2^n of them up to 13 images, else 10,000
 // random ones. So many cannot show a p below 1e-4, which a table of a thousand comparisons needs: the
@@ -48,11 +48,14 @@ struct PairedDifference {
   double p_value = 1;   // sign_flip_p
   double win_rate = 0;  // share of images with a > b; ties count half
 };
-PairedDifference paired_difference(std::span<const double> a, std::span<const double> b, uint64_t seed = 0);
+PairedDifference paired_difference(std::span<const double> a, std::span<const double> b, uint64_t seed = 0,
+                                   double level = 0.95);
 // Of each a with the b of the same place. Who has their resampled_means() already gives them.
-std::vector<PairedDifference> paired_differences(const Columns& a, const Columns& b, uint64_t seed = 0);
+std::vector<PairedDifference> paired_differences(const Columns& a, const Columns& b, uint64_t seed = 0,
+                                                 double level = 0.95);
 std::vector<PairedDifference> paired_differences(const Columns& a, const Columns& b, const Columns& drawn_a,
-                                                 const Columns& drawn_b, uint64_t seed = 0);
+                                                 const Columns& drawn_b, uint64_t seed = 0,
+                                                 double level = 0.95);
 
 // The smallest difference that a two-sided test of level 5 % finds with this power among n pairs whose
 // differences have this standard deviation: (z(97.5 %) + z(power)) deviation / sqrt(n).

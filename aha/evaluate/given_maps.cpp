@@ -17,16 +17,6 @@ namespace {
 constexpr int64_t kGivenBatch = 8;
 constexpr const char* kGiven = "given";  // the explained class
 
-// (N, H, W)
-Tensor at_input_size(const Tensor& maps, int64_t H, int64_t W) {
-  if (maps.size(1) == H && maps.size(2) == W) return maps;
-  const Tensor planes = maps.unsqueeze(1);
-  // Where it shrinks, every value counts.
-  return (maps.size(1) <= H && maps.size(2) <= W ? at::upsample_bilinear2d(planes, {H, W}, false)
-                                                 : at::_upsample_bilinear2d_aa(planes, {H, W}, false))
-      .squeeze(1);
-}
-
 void check_given(const std::vector<GivenMaps>& given, int64_t images) {
   if (given.empty()) throw input_error("maps: expected those of one method or more, found none");
   std::set<std::string> names;
@@ -50,6 +40,15 @@ void check_measurable(const std::vector<MetricRecord>& metrics) {
 
 }  // namespace
 
+Tensor maps_at_size(const Tensor& maps, int64_t H, int64_t W) {
+  if (maps.size(1) == H && maps.size(2) == W) return maps;
+  const Tensor planes = maps.unsqueeze(1);
+  // Where it shrinks, every value counts.
+  return (maps.size(1) <= H && maps.size(2) <= W ? at::upsample_bilinear2d(planes, {H, W}, false)
+                                                 : at::_upsample_bilinear2d_aa(planes, {H, W}, false))
+      .squeeze(1);
+}
+
 Fields fields(GivenMapsOptions& o) {
   return Fields()
       .add("metrics", o.metrics, "metrics; a difference brings its parts; default: the protocol's")
@@ -58,7 +57,9 @@ Fields fields(GivenMapsOptions& o) {
       .add("protocol", o.protocol, "named settings, NAME or NAME:key=value")
       .nest("", fields(o.changes))
       .add("score", o.score, "how the target's answer for the class is measured")
-      .choices({"probability", "logit", "log-odds"});
+      .choices({"probability", "logit", "log-odds"})
+      .add("ci", o.ci, "level of the intervals")
+      .range(0.5, 0.999);
 }
 
 Summary evaluate_given_maps(Classifier& target, const Tensor& pixels, const Tensor& classes,
@@ -89,6 +90,7 @@ Summary evaluate_given_maps(Classifier& target, const Tensor& pixels, const Tens
   wanted.insertion_references = references_of(protocol, true);
   wanted.metrics = metrics;
   wanted.rule = area_rule_from_text(protocol.area);
+  wanted.level = options.ci;
   wanted.seed = context.seed;
   for (int64_t i = 0; i < N; ++i) wanted.images.push_back(std::to_string(i));
 
@@ -112,7 +114,7 @@ Summary evaluate_given_maps(Classifier& target, const Tensor& pixels, const Tens
       throw work_error("{} gives no finite probability for one of the images", info.name);
     std::vector<std::vector<RowTable::MeasuredRow>> of_image(static_cast<size_t>(B));
     for (const auto& one : given) {
-      const Tensor maps = at_input_size(one.maps.narrow(0, first, B).to(torch::kFloat32), H, W).contiguous();
+      const Tensor maps = maps_at_size(one.maps.narrow(0, first, B).to(torch::kFloat32), H, W).contiguous();
       const Attribution made(maps, Passes{});
       PendingRows pending(questions, batch, made, {one.name, kGiven, sweep_options(protocol, score)},
                           context);

@@ -21,8 +21,12 @@ struct GivenMapsOptions {
   std::string protocol = "paper";
   ProtocolChanges changes;
   std::string score = "probability";
+  double ci = 0.95;
 };
 Fields fields(GivenMapsOptions& options);
+
+// maps (N, h, w) at another size, as the evaluation sees them.
+Tensor maps_at_size(const Tensor& maps, int64_t H, int64_t W);
 
 // pixels (N, 3, H, W) in [0, 1]; classes (N) int64; names, one for each image, seed what is random. The
 // summary's images are the places 0..N-1 as text.

@@ -221,7 +221,7 @@ void add_metric(const MetricRecord& metric, ClassTable& table) {
     for (const auto& [part, sum] : sums[m])
       if (std::find(o.references.begin(), o.references.end(), part) != o.references.end())
         out.per_reference[part] = sum / n;
-    out.value = bca_interval(numbers[m], drawn[m]);
+    out.value = bca_interval(numbers[m], drawn[m], o.level);
     if (metric.of_means && !measured.empty()) {  // the mean of pseudo-values is only nearly the value
       Parts means;
       for (const auto& [part, sum] : sums[m]) means[part] = sum / n;
@@ -269,7 +269,7 @@ void compare(const ClassTable& table, const MetricRecord& metric) {
     theirs.push_back(measured_only(rival->metrics.at(metric.name).per_image));
     drawn_theirs.push_back(drawn[std::find(rows.begin(), rows.end(), rival) - rows.begin()]);
   }
-  const auto differences = paired_differences(own, theirs, drawn, drawn_theirs, table.o.seed);
+  const auto differences = paired_differences(own, theirs, drawn, drawn_theirs, table.o.seed, table.o.level);
   for (size_t m = 0; m < rows.size(); ++m) {
     MetricSummary& mine = rows[m]->metrics.at(metric.name);
     mine.difference = differences[m];

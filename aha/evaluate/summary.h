@@ -21,7 +21,7 @@
 namespace aha {
 
 struct MetricSummary {
-  Interval value;                               // 95 % bootstrap over images
+  Interval value;                               // bootstrap over images, 95 % unless told
   std::map<std::string, double> per_reference;  // means; empty where references play no part
   // In the order of the common images; NaN where a method of the table could not be measured. Of a metric of
   // the whole data set (MetricRecord::of_means): jackknife pseudo-values.
@@ -117,6 +117,7 @@ struct SummaryOptions {
   double training_seconds = 0;     // of learned methods
   std::vector<MetricRecord> metrics;
   AreaRule rule = AreaRule::kAuc10;
+  double level = 0.95;  // of the intervals of values and differences
   uint64_t seed = 0;
 };
 

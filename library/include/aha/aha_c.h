@@ -46,6 +46,10 @@ typedef const char* const* aha_options; /* {"refine", "3", NULL} */
 AHA_API const char* aha_version(void);    /* of the library that runs */
 AHA_API const char* aha_last_error(void); /* of this thread; until its next failure */
 
+/* What there is, with docs: "methods" or "metrics" as a JSON array, as in `aha models --json`. Lives as long
+ * as the process. */
+AHA_API aha_kind aha_records(const char* what, const char** json);
+
 /* ---- session: threads, precision (f32, bf16), seed, batch-size, device, quiet, max-megapixels ---- */
 AHA_API aha_kind aha_open(aha_options options, aha_session** session);
 AHA_API void aha_close(aha_session* session);
@@ -83,6 +87,8 @@ AHA_API int64_t aha_model_size(const aha_model* model); /* side of its input in 
 AHA_API const char* aha_model_class_name(const aha_model* model, int64_t index);
 /* The methods that fit it, one a line. Lives until the model's next call of this function. */
 AHA_API aha_kind aha_model_methods(aha_model* model, const char** names);
+/* The method and the options of aha_explain(), checked against the model: AHA_OK where it would begin. */
+AHA_API aha_kind aha_model_check(aha_model* model, aha_options options);
 /* Images as the model gets them -> pixels (n, 3, size, size), and its logits (n, classes); either may be
  * NULL. */
 AHA_API aha_kind aha_classify(aha_model* model, const aha_image* const* images, size_t n, float* pixels,
@@ -120,11 +126,14 @@ typedef struct {
 AHA_API aha_kind aha_explain(aha_model* model, const aha_image* const* images, size_t n,
                              const int64_t* classes, aha_options options, aha_explanation** explanation);
 AHA_API aha_kind aha_explanation_get(const aha_explanation* explanation, size_t image, aha_explained* one);
+/* All maps as one array (images, height, width), where the maps of aha_explained are, too. */
+AHA_API aha_kind aha_explanation_maps(const aha_explanation* explanation, const float** maps, int64_t* images,
+                                      int64_t* height, int64_t* width);
 AHA_API void aha_explanation_free(aha_explanation* explanation);
 
 /* ---- evaluate maps of any tool ---- */
 typedef struct {
-  double mean, low, high; /* bootstrap over images, 95 % */
+  double mean, low, high; /* bootstrap over images, 95 % unless the option ci says otherwise */
   int64_t images;         /* measured */
 } aha_interval;
 typedef struct {
@@ -135,7 +144,7 @@ typedef struct {
 } aha_difference;
 /* maps[m]: (n, height, width) contiguous, any size (resized to the input), higher = more important; names[m]
  * says whose. classes: NULL = the predicted ones. Options: metrics, references, protocol, steps, area, ties,
- * score. */
+ * score, ci. */
 AHA_API aha_kind aha_evaluate(aha_model* model, const aha_image* const* images, size_t n,
                               const int64_t* classes, const char* const* names, const float* const* maps,
                               size_t methods, int64_t height, int64_t width, aha_options options,
@@ -152,6 +161,9 @@ AHA_API aha_kind aha_evaluation_difference(const aha_evaluation* evaluation, siz
                                            size_t b, aha_difference* difference);
 /* What to be careful about and what was left out, one a line. */
 AHA_API const char* aha_evaluation_remarks(const aha_evaluation* evaluation);
+/* maps (n, height, width) -> resized (n, size, size), size that of the model: as aha_evaluate() sees them. */
+AHA_API aha_kind aha_maps_resize(aha_model* model, const float* maps, int64_t n, int64_t height,
+                                 int64_t width, float* resized);
 AHA_API void aha_evaluation_free(aha_evaluation* evaluation);
 
 /* ---- train ---- */
