@@ -13,7 +13,7 @@ demo: $(BUILD)/build.ninja
 
 test: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
-	@cd $(BUILD) && ctest --output-on-failure $(CTEST_ARGS)
+	@cd $(BUILD) && ctest --output-on-failure -j2 $(CTEST_ARGS)
 
 build: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) aha aha_python

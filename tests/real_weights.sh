@@ -35,7 +35,10 @@ echo "peak memory: $few kB for 100 images, $many kB for 1,000"
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 "$aha" eval --quiet --target "vit_ti_16:$data/weights/vit_tiny_patch16_224_in1k.safetensors" --data "list:$data/imagenet/check.csv" --limit 16 --methods aha,chefer \
-  --metrics ins-del --images 0 --timing-runs 0 --out "$out" >/dev/null
+  --metrics ins-del --images 6 --timing-runs 0 --out "$out" >/dev/null
+bytes=$(wc -c <"$out/report.html")
+echo "report.html with six photos and two methods: $bytes bytes"
+[ "$bytes" -lt 500000 ]
 mean_of() { awk -F, -v method="$1" '$1 == method && $3 == "ins-del" { print $4 }' "$out/results.csv"; }
 echo "ins-del of 16 photos: aha $(mean_of aha), chefer $(mean_of chefer)"
 awk -v aha="$(mean_of aha)" -v chefer="$(mean_of chefer)" 'BEGIN { exit !(aha > chefer + 0.02) }'

@@ -2,7 +2,7 @@
 import * as api from "./api.js";
 import { Curves } from "./charts.js";
 import { $, Segments, element, firstName, options, passes, percent, say, signed, time } from "./dom.js";
-import { colors, contour, keepRuns, mapPixels, prepared, scrubbedPixels, shareToPixels } from "./maps.js";
+import { colors, contour, keepRuns, mapPixels, paintOfText, prepared, scrubbedPixels, shareToPixels, textOfPaint } from "./maps.js";
 import { Results } from "./results.js";
 import { readAddress, state, writeAddress } from "./state.js";
 import { Viewer, kContours } from "./viewer.js";
@@ -51,6 +51,14 @@ function followZoom(moved) {
       other.center = moved.center;
       other.draw();
     }
+  state.at = moved.zoom > 1 ? [moved.zoom, ...moved.center].map((x) => x.toFixed(3)).join("_") : "";
+  writeAddress();
+}
+
+function zoomAsSaid() {
+  const [zoom, x, y] = state.at.split("_").map(Number);
+  if (zoom > 1 && x >= 0 && y >= 0) mapViewer.setZoom(zoom, [x, y]);
+  else if (mapViewer.zoom > 1) mapViewer.setZoom(1);
 }
 
 function readOut(pixel, shown) {
@@ -96,6 +104,8 @@ function drawCurve() {
   const points = (ys) => ys.map((y, i) => ({ x: (100 * now.curve.k[i]) / pixels, y }));
   const deletes = state.mode === "delete";
   const said = now.probability;
+  $("curve").setAttribute("aria-label", "Probability over the share of pixels. " + (deletes ? "Deletion: " : "Insertion: ") +
+    points(deletes ? now.curve.deletion : now.curve.insertion).filter((_, i) => i % 4 === 0).map(({ x, y }) => `${x.toFixed(0)} %: ${percent(y)}`).join(", "));
   curves.show([{ label: "deletion", points: points(now.curve.deletion), faint: !deletes },
                { label: "insertion", points: points(now.curve.insertion), faint: deletes }],
               said == null ? null : { x: state.share, y: said, line: deletes ? 0 : 1 });
@@ -180,8 +190,7 @@ async function bring(image) {
   state.image = image.image;
   state.name = image.name;
   state.sample = image.sample == null ? "" : String(image.sample);
-  state.class = state.contrast = state.compare = "";
-  now.painted = null;
+  state.class = state.contrast = state.compare = state.paint = "";
 }
 
 async function showImage(stale) {
@@ -192,7 +201,8 @@ async function showImage(stale) {
   if (stale()) return;
   now.pixels = pixels;
   now.map = now.contrast = now.curve = now.probability = null;
-  now.painted = null;
+  now.painted = paintOfText(state.paint, pixels.width * pixels.height);
+  $("brush-clear").disabled = !now.painted;
   setCards([]);
   now.classes = said.classes;
   if (state.class === "") state.class = String(said.classes[0].index);
@@ -307,6 +317,9 @@ function showSteps() {
                       element("th", { scope: "row" }, String(T)), ...cells.map((cell) => element("td", {}, cell))));
   }
   $("steps").tBodies[0].replaceChildren(...rows);
+  const kept = now.steps.get(state.T)?.json;
+  $("steps-note").textContent = kept && kept.refine > 0 && kept.loss == null ? `No gain in ${kept.refine} ${kept.refine === 1 ? "step" : "steps"}: the map before is kept.`
+    : "A refined map is kept where hard masks show it to be better.";
 }
 
 // ---- long work ----
@@ -535,6 +548,16 @@ function paint(pixel) {
       if (x >= 0 && y >= 0 && x < width && y < height && (x - pixel[0]) ** 2 + (y - pixel[1]) ** 2 <= radius ** 2) now.painted[y * width + x] = 1;
   $("brush-clear").disabled = false;
   scrubViewer.cursor = { x: pixel[0], y: pixel[1], radius };
+  state.paint = textOfPaint(now.painted);
+  writeAddress();
+  drawScrub();
+  askAll();
+}
+function clearBrush() {
+  now.painted = null;
+  state.paint = "";
+  $("brush-clear").disabled = true;
+  writeAddress();
   drawScrub();
   askAll();
 }
@@ -623,7 +646,7 @@ function listen() {
   $("cancel").addEventListener("click", () => stopper && stopper.abort());
   $("brush").addEventListener("click", () => setBrush(!brushOn));
   $("brush-size").addEventListener("input", () => setBrush(brushOn));
-  $("brush-clear").addEventListener("click", () => { now.painted = null; $("brush-clear").disabled = true; drawScrub(); askAll(); });
+  $("brush-clear").addEventListener("click", clearBrush);
   $("message-close").addEventListener("click", () => say(""));
   $("tab-explain").addEventListener("click", () => showTab("explain"));
   $("tab-results").addEventListener("click", () => showTab("results"));
@@ -662,12 +685,13 @@ const begin = guarded(async (stale) => {
       state.image = "";
       throw new api.ApiError("The image of this address is not in the server's memory any more: choose it again.", 404);
     }
-    const chosen = { class: state.class, contrast: state.contrast, compare: state.compare };
+    const chosen = { class: state.class, contrast: state.contrast, compare: state.compare, paint: state.paint };
     await bring(await api.pickSample(Number(state.sample)));
     Object.assign(state, chosen);
   }
   if (!state.image && now.sampleCount > 0 && !now.hasResults) await bring(await api.pickSample(0));
   if (!stale() && state.image) await showImage(stale);
+  if (!stale()) zoomAsSaid();
 });
 
 async function start() {

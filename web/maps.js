@@ -56,6 +56,22 @@ export function scrubbedPixels({ pixels, reference, ranks, k, mode, painted }) {
   return out;
 }
 
+// What the brush hid, as text: runs in base 36; empty for nothing, or more than an address should hold.
+const kLongestPaint = 6000;
+export function textOfPaint(painted) {
+  if (!painted || !painted.some(Boolean)) return "";
+  const text = keepRuns({ painted }).map((run) => run.toString(36)).join(".");
+  return text.length > kLongestPaint ? "" : text;
+}
+export function paintOfText(text, pixels) {
+  const runs = text === "" ? [] : text.split(".").map((run) => parseInt(run, 36));
+  if (runs.reduce((sum, run) => sum + run, 0) !== pixels) return null;  // of an image of another size, or no paint
+  const painted = new Uint8Array(pixels);
+  let at = 0;
+  runs.forEach((run, i) => { painted.fill(i % 2, at, at += run); });
+  return painted;
+}
+
 // Lengths of runs, visible and hidden in turn: what /api/score takes as `keep`.
 export function keepRuns({ ranks, k, mode, painted }) {
   const runs = [];

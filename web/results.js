@@ -2,6 +2,7 @@
 import * as api from "./api.js";
 import { Curves } from "./charts.js";
 import { $, Segments, element, options, time } from "./dom.js";
+import { state, writeAddress } from "./state.js";
 
 export class Results {
   // open(sample, method) shows an image; now() says which classifier is chosen and what methods it has.
@@ -37,9 +38,16 @@ export class Results {
     this.showCurves();
     const methods = [...new Set(rows.map((row) => row.method))];
     const learned = rows.find((row) => row.learned);
-    options($("results-method"), methods.map((name) => [name, name]), learned ? learned.method : methods[0]);
-    options($("results-metric"), this.metrics.map((name) => [name, name]), this.sortBy);
-    for (const id of ["results-method", "results-metric", "results-order"]) $(id).addEventListener("change", () => this.showImages());
+    const [method, metric, order] = state.sort.split("~");
+    options($("results-method"), methods.map((name) => [name, name]), methods.includes(method) ? method : learned ? learned.method : methods[0]);
+    options($("results-metric"), this.metrics.map((name) => [name, name]), this.metrics.includes(metric) ? metric : this.sortBy);
+    if (order === "best") $("results-order").value = order;
+    for (const id of ["results-method", "results-metric", "results-order"])
+      $(id).addEventListener("change", () => {
+        state.sort = ["results-method", "results-metric", "results-order"].map((one) => $(one).value).join("~");
+        writeAddress();
+        this.showImages();
+      });
     $("results-more").addEventListener("click", () => this.moreImages());
     await this.showImages();
   }

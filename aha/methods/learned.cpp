@@ -1,5 +1,7 @@
 // aha: the map of a trained explainer, in one forward pass; with T > 0 its decoder takes T steps of the
 // objective on this image first (objective/refine.h), and the better of both maps is kept unless guard=off.
+#include <cmath>
+
 #include "aha/base/error.h"
 #include "aha/base/log.h"
 #include "aha/explainer/explainer_catalog.h"
@@ -73,8 +75,9 @@ class Learned : public Method {
     for (size_t b = 0; b < out.made.size() && timed(); ++b) {
       out.made[b].passes = passes(refined.steps[b], refined.beside[b]);
       if (refined.steps[b] == 0)
-        spdlog::warn("the budget of {:g} ms is below one refinement step (about {:.0f} ms): T = 0",
-                     budget_ms_, refined.first_step_ms[b]);
+        spdlog::warn(
+            "the budget of {:g} ms is below one refinement step, which would end after {:.0f} ms: T = 0",
+            budget_ms_, std::ceil(refined.first_step_ms[b]));
     }
     return out;
   }

@@ -317,6 +317,33 @@ TEST(Refine, StopsWhenItsTimeIsOver) {
   EXPECT_EQ(refined.failed[0], "") << "an end of time is no failure";
 }
 
+// The first step is begun if and only if it is expected to end in time, the guard's looks included.
+TEST(Refine, BeginsNoStepThatWouldEndTooLate) {
+  struct Slow : PlantedToy {
+    using PlantedToy::PlantedToy;
+    Tensor logits(const Tensor& pixels, Taps* taps) override {
+      std::this_thread::sleep_for(std::chrono::microseconds(500) * pixels.size(0));
+      return PlantedToy::logits(pixels, taps);
+    }
+  } target(16);
+  Explainer explainer = pixel_explainer(target);
+  const Tensor pixels = checks::pixels_of(checks::planted_images(1, 16, 5).data),
+               classes = torch::zeros({1}, torch::kInt64);
+  RefineOptions options;
+  options.steps = 1;
+  options.objective.steps = 1;
+  options.objective.grid_low = options.objective.grid_high = 4;
+  for (const double budget : {0.01, 1.0, 5.0, 20.0, 60.0, 1e6}) {
+    options.budget_ms = budget;
+    const auto refined = refined_maps(target, explainer, pixels, classes, options, {});
+    EXPECT_EQ(refined.steps[0] > 0, refined.first_step_ms[0] <= budget) << budget;
+    EXPECT_GT(refined.first_step_ms[0], 0.5) << "the question that it is estimated from takes as long";
+    EXPECT_EQ(refined.failed[0], "") << "an end of time is no failure";
+    if (budget < 0.1) EXPECT_EQ(refined.steps[0], 0);
+    if (budget > 1e5) EXPECT_EQ(refined.steps[0], 1);
+  }
+}
+
 // NaN where an image is nearly white everywhere; white stays white under a blurred reference.
 struct AfraidOfWhite : PlantedToy {
   using PlantedToy::PlantedToy;

@@ -46,15 +46,18 @@ struct OneImage {
   int beside = 0;  // forward passes outside of the steps
 
   // Whether a step, and the look of the guard after it, fit into the budget.
-  bool fits(const Timer& timer, double looks = 1) const {
-    return options.budget_ms <= 0 || timer.ms() + step_ms + looks * guard_ms <= options.budget_ms;
+  bool fits(const Timer& timer, double looks = 1) {
+    if (options.budget_ms <= 0) return true;
+    const double end_ms = timer.ms() + step_ms + looks * guard_ms;
+    if (steps_done == 0) first_step_ms = end_ms;
+    return end_ms <= options.budget_ms;
   }
 
   void expect_step(double forward_ms) {
     constexpr double kForwardAndBackward = 3;  // of a forward pass
     const auto passes = static_cast<double>(options.grids * 2 * options.objective.steps) *
                         static_cast<double>(options.objective.references.size());
-    first_step_ms = step_ms = kForwardAndBackward * passes * forward_ms;
+    step_ms = kForwardAndBackward * passes * forward_ms;
   }
 
   // From one forward pass on one thread: perturbed images are spread over the threads.

@@ -36,7 +36,7 @@ struct Refined {
   Tensor maps;  // (B, H, W); NaN everywhere for an image that failed
   std::vector<int>
       steps;  // done for each image: fewer than asked for where the budget ended or the image failed
-  std::vector<double> first_step_ms;  // estimated under a budget before the first step; else 0
+  std::vector<double> first_step_ms;  // when the first step would end, estimated under a budget; else 0
   std::vector<int> beside;            // forward passes of the guard and of the estimate
   std::vector<char> unrefined;        // 1 where the guard kept the explainer's own map
   std::vector<double> loss;           // of each image's last step; NaN where none was done

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "aha/app/classify.h"
 #include "aha/app/scrub.h"
@@ -314,7 +315,7 @@ void Api::run(std::string what, bool is_short, JobQueue::Work work, Response& re
   answer(response, job->result, status);
 }
 
-void Api::run_png(std::string what, std::function<std::string()> png, Response& response) {
+void Api::run_png(std::string what, std::function<std::string()> png, Response& response, bool keeps) {
   const auto made = std::make_shared<std::string>();
   run(
       std::move(what), true,
@@ -325,7 +326,10 @@ void Api::run_png(std::string what, std::function<std::string()> png, Response& 
       response);
   if (response.status != 200) return;
   response.set_content(*made, "image/png");
-  response.set_header("Cache-Control", "private, max-age=3600");  // an id means one content
+  if (keeps) {
+    response.headers.erase("Cache-Control");
+    response.set_header("Cache-Control", "private, max-age=3600");
+  }
 }
 
 void Api::get_models(const Request& request, const Parts&, Response& response) {
@@ -386,7 +390,7 @@ void Api::get_sample(const Request& request, const Parts& parts, Response& respo
     throw NotFound(fmt::format("there is no sample {}", index));
   run_png(
       "sample", [=, this] { return png_bytes(image_from_tensor(bench_.add_sample(index).inputs[0][0])); },
-      response);
+      response, false);
 }
 
 void Api::post_image(const Request& request, const Parts&, Response& response) {
@@ -487,7 +491,7 @@ void Api::post_map(const Request& request, const Parts&, Response& response) {
       [=, this, body = request.body](const Context& context) {
         return bench_.add_map(body, image, model, asked.wanted, context).json;
       },
-      response, true, 201);
+      response, asked.work.wait, 201);
 }
 
 void Api::get_map_json(const Request&, const Parts& parts, Response& response) {
@@ -667,7 +671,7 @@ void Api::get_results_map(const Request&, const Parts& parts, Response& response
           }
           return png_bytes(heat_image(map.values, width, height));
         },
-        response);
+        response, false);
   }
   throw NotFound(fmt::format("the evaluation kept no map {}", index));
 }
@@ -683,6 +687,18 @@ void Api::get_results_images(const Request& request, const Parts&, Response& res
   };
   auto images = results_->images;
   if (!asked.method.empty()) {
+    std::set<std::string> methods, metrics;
+    for (const auto& image : images)
+      for (const auto& one : results_->figures_of.at(image)) {
+        methods.insert(one.method);
+        for (const auto& [name, value] : one.figures) metrics.insert(name);
+      }
+    if (!methods.contains(asked.method))
+      throw unknown_name_error("method", asked.method,
+                               std::vector<std::string>(methods.begin(), methods.end()));
+    if (!metrics.contains(asked.metric))
+      throw unknown_name_error("metric", asked.metric,
+                               std::vector<std::string>(metrics.begin(), metrics.end()));
     bool higher = true;
     for (const auto& metric : metric_catalog())
       if (metric.name == asked.metric) higher = metric.higher_is_better;

@@ -85,7 +85,10 @@ class Api {
   std::function<WarmImage()> image_of(const httplib::Request& request, const std::string& id);
   void run(std::string what, bool is_short, JobQueue::Work work, httplib::Response& response,
            bool wait = true, int status = 200);
-  void run_png(std::string what, std::function<std::string()> png, httplib::Response& response);
+  // What an id names never changes and may be kept by the browser; what a number names may be another image
+  // after the next start.
+  void run_png(std::string what, std::function<std::string()> png, httplib::Response& response,
+               bool keeps = true);
 
   Workbench& bench_;
   JobQueue& jobs_;

@@ -11,10 +11,13 @@
 #include <thread>
 
 #include "aha/base/npy.h"
+#include "aha/evaluate/evaluate.h"
+#include "aha/evaluate/report.h"
 #include "aha/image/png.h"
 #include "aha/server/api.h"
 #include "aha/server/request_parts.h"
 #include "aha/server/serve.h"
+#include "aha/testing/checks.h"
 
 namespace aha {
 namespace {
@@ -71,6 +74,37 @@ ServeOptions small_options() {
 Served& server() {
   static Served one(small_options());
   return one;
+}
+
+// One with an evaluation of four images, whose maps were kept.
+Served& results_server() {
+  static Served one([] {
+    const std::string folder = checks::fresh_folder("served_results");
+    const Context context;
+    const auto target = load_classifier("cifar10-vit4", {}, context);
+    const auto data = slice(open_dataset("cifar10:sample"), {.limit = 4});
+    EvaluateOptions evaluation;
+    evaluation.methods = {"center", "gradcam"};
+    evaluation.metrics = {"ins-del"};
+    evaluation.timing_runs = 0;
+    evaluation.keep_maps = true;
+    write_results(evaluate({*target, nullptr}, *data, evaluation, folder, context), folder);
+    ServeOptions options = small_options();
+    options.results = folder;
+    options.data = "cifar10:sample";
+    return options;
+  }());
+  return one;
+}
+
+// The route with a name in place of each part of its path.
+std::string path_of(const Route& route) {
+  std::string path = route.path;
+  for (size_t at; (at = path.find('{')) != std::string::npos;) {
+    const std::string part = path.substr(at, path.find('}') - at + 1);
+    path.replace(at, part.size(), part == "{reference}" ? "black" : part == "{index}" ? "0" : "a1");
+  }
+  return path;
 }
 
 // A frog-like image of any seed.
@@ -251,6 +285,57 @@ TEST(Server, EveryRouteDoesWhatItSays) {
     EXPECT_TRUE(seen.contains(route.method + " " + route.path)) << route.method << " " << route.path;
 }
 
+TEST(Server, OpensAnEvaluationWithItsMaps) {
+  auto client = results_server().client();
+  EXPECT_EQ(json_of(client.Get("/api/models"))["results"], true);
+  const Json results = json_of(client.Get("/api/results"));
+  EXPECT_EQ(results["rows"].size(), 2u);
+  const std::string path = "/api/results/images?method=gradcam&metric=ins-del&order=";
+  const Json worst = json_of(client.Get(path + "worst"));
+  ASSERT_EQ(worst["images"].size(), 4u);
+  EXPECT_EQ(worst["total"], 4);
+  std::vector<double> figures;
+  std::set<std::string> maps;
+  for (const Json& image : worst["images"]) {
+    ASSERT_EQ(image["figures"].size(), 2u);
+    for (const Json& one : image["figures"]) {
+      if (one["method"] == "gradcam") figures.push_back(one["figures"]["ins-del"]);
+      maps.insert(one["map"].get<std::string>());
+    }
+    EXPECT_EQ(
+        json_of(client.Post("/api/images", Json{{"sample", image["sample"]}}.dump(), kJsonType), 201)["name"],
+        "cifar10/" + image["image"].get<std::string>());
+  }
+  EXPECT_TRUE(std::is_sorted(figures.begin(), figures.end()));
+  EXPECT_EQ(maps.size(), 8u) << "each method has its own map of each image";
+  std::set<std::string> pictures;
+  for (const auto& map : maps) {
+    const auto found = client.Get(map);
+    EXPECT_TRUE(found->body.starts_with("\x89PNG")) << map;
+    pictures.insert(found->body);
+    EXPECT_EQ(found->get_header_value("Cache-Control"), "no-store") << "another folder has other maps";
+  }
+  EXPECT_EQ(pictures.size(), 8u);
+  const Json best = json_of(client.Get(path + "best&limit=1&first=1"));
+  ASSERT_EQ(best["images"].size(), 1u);
+  EXPECT_EQ(best["images"][0]["image"], worst["images"][2]["image"]);
+  for (const char* none :
+       {"/api/results/maps/8.png", "/api/results/maps/x.png", "/api/results/maps/99999999999999999999.png"})
+    json_of(client.Get(none), 404);
+  EXPECT_THAT(json_of(client.Get("/api/results/images?method=gradcam&metric=beauty"), 400)["error"],
+              HasSubstr("ins-del"));
+  EXPECT_THAT(json_of(client.Get("/api/results/images?method=gradcm"), 400)["error"], HasSubstr("gradcam"));
+}
+
+TEST(Server, AnIdMayBeKeptByTheBrowserAndANumberMayNot) {
+  auto client = server().client();
+  const std::string id = json_of(client.Post("/api/images", png_of(3), "image/png"), 201)["image"];
+  const auto image = client.Get("/api/images/" + id + ".png"), sample = client.Get("/api/samples/0.png");
+  EXPECT_EQ(image->get_header_value_count("Cache-Control"), 1u);
+  EXPECT_EQ(image->get_header_value("Cache-Control"), "private, max-age=3600");
+  EXPECT_EQ(sample->get_header_value("Cache-Control"), "no-store");
+}
+
 TEST(Server, ServesThePageWithAStrictPolicy) {
   auto client = server().client();
   const auto page = client.Get("/");
@@ -357,6 +442,77 @@ TEST(Server, SaysWhatIsWrongWithARequest) {
     json_of(client.Post("/api/classify", "x", type), 415);
 }
 
+TEST(Server, ChecksEveryOptionOfEveryRoute) {
+  auto client = results_server().client();
+  for (const auto& route : routes()) {
+    if (route.options.empty()) continue;
+    const std::string path = path_of(route);
+    const auto ask = [&](const std::string& query, const Json& body) {
+      if (route.body == BodyKind::kNone) return client.Get(path + "?" + query);
+      if (route.body == BodyKind::kMap)
+        return client.Post(path + "?" + query, "x", "application/octet-stream");
+      return client.Post(path, body.dump(), kJsonType);
+    };
+    EXPECT_THAT(json_of(ask("nonsense=1", {{"nonsense", 1}}), 400)["error"], HasSubstr("nonsense")) << path;
+    for (const auto& option : route.options) {
+      const bool is_text = option.start.is_string();
+      if (route.body != BodyKind::kJson && route.body != BodyKind::kImageOrJson) {
+        if (is_text) continue;  // any text is one
+        EXPECT_THAT(json_of(ask(option.name + "=x", {}), 400)["error"], HasSubstr(option.name)) << path;
+        continue;
+      }
+      std::vector<Json> wrongs = {Json::object(), nullptr, Json::array({Json::object()})};
+      if (is_text)
+        wrongs.push_back(3);
+      else
+        wrongs.push_back("x y");
+      if (option.start.is_number()) wrongs.insert(wrongs.end(), {1e300, "1", true});
+      for (const Json& wrong : wrongs) {
+        if (option.start.is_array() && wrong.is_string()) continue;  // a list as text
+        EXPECT_THAT(json_of(ask("", {{option.name, wrong}}), 400)["error"], HasSubstr(option.name))
+            << path << " " << option.name << " " << wrong;
+      }
+    }
+  }
+}
+
+TEST(Server, BoundsTheBodyOfEveryRoute) {
+  const std::string deep = std::string(2000, '[') + std::string(2000, ']');
+  for (const auto& route : routes()) {
+    const std::string path = path_of(route);
+    const auto answer_to = [&](const std::string& headers, const std::string& body) {
+      RawClient raw(server().port);
+      raw.send(route.method + " " + path + " HTTP/1.1\r\nHost: localhost\r\n" + headers + "\r\n" + body);
+      raw.end_sending();
+      return raw.rest();
+    };
+    const auto length = [](size_t bytes) { return "Content-Length: " + std::to_string(bytes) + "\r\n"; };
+    if (route.body == BodyKind::kNone) {
+      EXPECT_THAT(answer_to(length(5), "hello"), HasSubstr("HTTP/1.1 400")) << path;
+      continue;
+    }
+    const std::string type = route.body == BodyKind::kMap
+                                 ? "Content-Type: application/octet-stream\r\n"
+                                 : std::string("Content-Type: ") + kJsonType + "\r\n";
+    EXPECT_THAT(answer_to(type, ""), HasSubstr("HTTP/1.1 411")) << path;
+    EXPECT_THAT(answer_to(type + "Transfer-Encoding: chunked\r\n", "5\r\nhello\r\n0\r\n\r\n"),
+                HasSubstr("HTTP/1.1 411"))
+        << path;
+    EXPECT_THAT(answer_to("Content-Type: text/plain\r\n" + length(5), "hello"), HasSubstr("HTTP/1.1 415"))
+        << path;
+    EXPECT_THAT(answer_to(length(5), "hello"), HasSubstr("HTTP/1.1 415")) << path;
+    EXPECT_THAT(answer_to(type + length((size_t{1} << 20) + 1), "hello"), HasSubstr("HTTP/1.1 413")) << path;
+    EXPECT_THAT(answer_to(type + length(500), "{\"image\":"), ::testing::Not(HasSubstr("HTTP/1.1 2")))
+        << path;
+    for (const std::string& body :
+         {std::string("{\"image\":"), std::string("[]"), std::string("\xff\xfe"), deep})
+      EXPECT_THAT(answer_to(type + length(body.size()), body),
+                  HasSubstr(route.body == BodyKind::kMap ? "HTTP/1.1 404" : "HTTP/1.1 400"))
+          << path << " " << body.substr(0, 20);
+  }
+  EXPECT_EQ(server().client().Get("/api/models")->status, 200);
+}
+
 TEST(Server, BoundsWhatItReads) {
   auto client = server().client();
   json_of(client.Post("/api/images", std::string((1 << 20) + 1, 'x'), "image/png"), 413);
@@ -403,6 +559,31 @@ TEST(Server, ASlowClientHoldsNothingForLong) {
   dripping.join();
   EXPECT_EQ(silent.rest(), "");
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(15));
+}
+
+TEST(Server, ABodyThatDripsAndAClientThatDoesNotReadAreLetGo) {
+  RawClient slow(server().port), greedy(server().port);
+  slow.send(
+      "POST /api/images HTTP/1.1\r\nHost: localhost\r\nContent-Type: image/png\r\n"
+      "Content-Length: 1000\r\n\r\n");
+  std::thread dripping([&] {
+    for (int i = 0; i < 100 && slow.send("x"); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  });
+  // Answers of many megabytes that nobody takes.
+  constexpr int kAsked = 200;
+  std::string asking;
+  for (int i = 0; i < kAsked; ++i) asking += "GET /app.js HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  greedy.send(asking);
+  EXPECT_EQ(slow.rest().find("HTTP/1.1 2"), std::string::npos);
+  dripping.join();
+  std::this_thread::sleep_for(std::chrono::seconds(3));
+  EXPECT_EQ(server().client().Get("/api/models")->status, 200);
+  const std::string taken = greedy.rest();
+  int answers = 0;
+  for (size_t at = 0; (at = taken.find("HTTP/1.1 200", at)) != std::string::npos; ++at) ++answers;
+  EXPECT_GT(answers, 0);
+  EXPECT_LT(answers, kAsked) << "the connection was ended before all was sent";
 }
 
 TEST(Server, AJobWhoseClientIsGoneIsCanceled) {
@@ -458,6 +639,7 @@ TEST(Server, KnowsItsCallersByHostOriginAndToken) {
   EXPECT_EQ(client.Post("/api/classify", {{"Origin", "null"}}, "{}", kJsonType)->status, 403);
   ServeOptions options = small_options();
   options.token = "a-long-secret";
+  options.limits.megapixels = 0.001;  // 1000 pixels
   Served guarded(options);
   auto other = guarded.client();
   EXPECT_EQ(other.Get("/")->status, 401);
@@ -468,7 +650,19 @@ TEST(Server, KnowsItsCallersByHostOriginAndToken) {
   const auto opened = other.Get("/?token=a-long-secret");
   EXPECT_EQ(opened->status, 302);
   EXPECT_THAT(opened->get_header_value("Set-Cookie"), HasSubstr("HttpOnly; SameSite=Strict"));
-  EXPECT_EQ(other.Get("/api/models", {{"Cookie", "aha_token=a-long-secret"}})->status, 200);
+  const httplib::Headers cookie = {{"Cookie", "aha_token=a-long-secret"}};
+  EXPECT_EQ(other.Get("/api/models", cookie)->status, 200);
+  for (const auto& route : routes()) {
+    httplib::Request request;
+    request.method = route.method;
+    request.path = path_of(route);
+    EXPECT_EQ(other.send(request)->status, 401) << route.path;
+    request.headers = {{"Cookie", "aha_token=a-long-secret"}, {"Origin", "http://evil.example"}};
+    EXPECT_EQ(other.send(request)->status, 403) << route.path;
+  }
+  // An image of too many pixels is refused from its header.
+  EXPECT_THAT(json_of(other.Post("/api/images", cookie, png_of(1), "image/png"), 400)["error"],
+              HasSubstr("megapixels"));
 }
 
 TEST(Server, ManyClientsGetTheAnswersOfOne) {

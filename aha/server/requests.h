@@ -29,9 +29,7 @@ struct ImageOptions {
 };
 inline Fields fields(ImageOptions& o) {
   return Fields()
-      .add("name", o.name,
-           "what the image is called; random numbers of methods depend on it, as on the "
-           "command line")
+      .add("name", o.name, "what the image is called")
       .add("sample", o.sample, "a sample instead of a body; -1 = none")
       .range(-1, 1e9);
 }

@@ -13,8 +13,9 @@ const run = (...args) => execFileSync(aha, args, { encoding: "utf8", stdio: ["ig
 run("data", "export", "cifar10:sample", "--limit", "3", "--out", ".");
 const image = "00000_cat.png";
 const explained = (...more) => JSON.parse(run("explain", "--target", "cifar10-vit4", "--json", ...more, image))[0];
+const others = { drop: "00001_ship.png", paste: "00002_ship.png" };
 const plain = explained("--out", "plain"), refined = explained("--out", "refined", "--refine", "3");
-run("eval", "--quiet", "--target", "cifar10-vit4", "--data", "cifar10:sample", "--limit", "4", "--methods", "center,aha", "--timing-runs", "0", "--out", "results");
+run("eval", "--quiet", "--target", "cifar10-vit4", "--data", "cifar10:sample", "--limit", "4", "--methods", "center,aha", "--timing-runs", "0", "--keep-maps", "--out", "results");
 fs.writeFileSync("broken.png", fs.readFileSync(image).subarray(0, 200));
 fs.writeFileSync("words.png", "not an image");
 
@@ -198,9 +199,24 @@ try {
     await page.click("#message-close");
     assert.equal(await page.locator("#map-caption").innerText().then((text) => text.startsWith("cat")), true);
   });
+  await check("a dropped and a pasted image open like a chosen one", async () => {
+    for (const kind of ["drop", "paste"]) {
+      await page.evaluate(async ({ kind, name, bytes }) => {
+        const data = new DataTransfer();
+        data.items.add(new File([Uint8Array.from(atob(bytes), (c) => c.charCodeAt(0))], name, { type: "image/png" }));
+        document.dispatchEvent(kind === "drop" ? new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true })
+          : new ClipboardEvent("paste", { clipboardData: data, bubbles: true }));
+      }, { kind, name: `${kind}.png`, bytes: fs.readFileSync(others[kind]).toString("base64") });
+      await page.waitForFunction((name) => document.getElementById("get-npy").download === name && !document.body.classList.contains("busy"), `${kind}.map.npy`);
+      assert.match(await page.locator("#map-caption").innerText(), /^ship/);
+    }
+    await page.setInputFiles("#file", image);
+    await page.waitForFunction(() => document.getElementById("get-npy").download === "00000_cat.map.npy" && !document.body.classList.contains("busy"));
+  });
   await check("two tabs at once, the second from the address of the first", async () => {
     await slide(page, "#share", 20);
     const first = await probability(page, 20);
+    await page.waitForFunction(() => location.hash.includes("share=20"));
     const other = await open(new URL(page.url()).hash);
     assert.ok(Math.abs((await probability(other, 20)) - first) < 1e-9);
     const work = async (tab, shares) => {
@@ -212,6 +228,36 @@ try {
     };
     await Promise.all([work(page, [10, 50, 70, 90]), work(other, [80, 60, 40, 10])]);
     await other.close();
+  });
+  await check("the address holds class, view, zoom and what was painted", async () => {
+    await page.click(".class[data-class='5']");
+    await page.waitForFunction(() => document.getElementById("map-caption").textContent.startsWith("dog") && !document.body.classList.contains("busy"));
+    await page.keyboard.press("r");
+    await page.click("#zoom-in");
+    await slide(page, "#share", 40);
+    await page.click("#brush");
+    await page.locator("#scrubbed").scrollIntoViewIfNeeded();
+    const box = await page.locator("#scrubbed").boundingBox();
+    await page.mouse.click(box.x + 0.1 * box.width, box.y + 0.9 * box.height);
+    await page.click("#brush");
+    await page.waitForFunction(() => /share=40/.test(location.hash) && /paint=/.test(location.hash));
+    const here = await probability(page, 40);
+    const other = await open(new URL(page.url()).hash);
+    await settled(other, 40);
+    await other.waitForFunction((here) => Math.abs(Number(document.getElementById("probability").dataset.value) - here) < 1e-9, here);
+    assert.match(await other.locator("#map-caption").innerText(), /^dog/);
+    assert.equal(await other.locator("#zoom-value").innerText(), "2×");
+    assert.equal(await other.locator("#views [aria-pressed=true]").innerText(), "Rank");
+    for (const id of ["#map", "#scrubbed"]) {
+      const [mine, theirs] = await Promise.all([page, other].map((tab) => tab.locator(id).evaluate((canvas) => canvas.toDataURL())));
+      assert.ok(mine === theirs, `${id} differs in the second tab`);
+    }
+    await other.close();
+    await page.click("#brush-clear");
+    await page.click("#zoom-out");
+    await page.keyboard.press("o");
+    await page.click(".class[data-class='3']");
+    await page.waitForFunction(() => document.getElementById("map-caption").textContent.startsWith("cat") && !document.body.classList.contains("busy"));
   });
   await check("nothing moves by itself", async () => {
     const shift = await page.evaluate(() => window.shift);
@@ -226,6 +272,19 @@ try {
     assert.deepEqual(figures.map(Number), [...figures.map(Number)].sort((a, b) => a - b));
     assert.equal(await results.locator("#results-table tbody tr").count(), 2);
     await results.locator("#results-images li").first().locator("[data-method=aha] img").waitFor();
+    // The maps are those that the evaluation kept.
+    const shown = await results.locator("#results-images li").first().locator("[data-method] img").evaluateAll((all) => all.map((one) => one.src));
+    assert.equal(shown.length, 2);
+    for (const src of shown) assert.match(src, /\/api\/results\/maps\/\d+\.png$/);
+    await results.waitForFunction(() => [...document.querySelectorAll("#results-images li:first-child [data-method] img")].every((one) => one.naturalWidth > 0));
+    await results.selectOption("#results-order", "best");
+    await results.waitForFunction(() => location.hash.includes("sort="));
+    const best = await results.locator("#results-images .mine b").allInnerTexts();
+    assert.deepEqual(best.map(Number), figures.map(Number).reverse());
+    const same = await open(new URL(results.url()).hash);
+    await same.locator("#results-images li").nth(3).waitFor();
+    assert.deepEqual(await same.locator("#results-images .mine b").allInnerTexts(), best);
+    await same.close();
     if (shots) await results.screenshot({ path: `${shots}/results.png`, fullPage: true });
     await results.locator("#results-images .thumb").first().click();
     await settled(results);
@@ -236,6 +295,8 @@ try {
     for (const colorScheme of ["light", "dark"]) {
       const phone = await open("#sample=1&share=20", { viewport: { width: 390, height: 844 }, colorScheme, hasTouch: true });
       await settled(phone, 20);
+      // A classifier of the user's own has a long name.
+      await phone.evaluate(() => { document.querySelector("#model option").textContent = "vit_ti_16:vit_tiny_patch16_224_with_a_long_name.safetensors"; });
       const [wide, screen] = await phone.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
       assert.ok(wide <= screen, `${wide} of ${screen} pixels`);
       if (shots) await phone.screenshot({ path: `${shots}/phone-${colorScheme}.png`, fullPage: true });

@@ -54,4 +54,22 @@ if command -v curl >/dev/null; then
     sh -c "$line" >out 2>>err || fail "example of docs/http_api.md: $line"
   done <examples
 fi
+
+# A job that runs and one that waits are canceled by it, and nothing is left behind.
+if command -v curl >/dev/null; then
+  long='"method":"rise:masks=50000","wait":false'
+  for _ in 1 2; do
+    curl -s -H 'Content-Type: application/json' -d "{\"image\":\"$IMAGE\",$long}" "$B/api/explain" >>jobs
+  done
+  [ "$(grep -o '"state":"\(queued\|running\)"' jobs | wc -l)" -eq 2 ] || fail "expected two jobs, found $(cat jobs)"
+fi
+ls -A >before
 ends_well
+ls -A | cmp -s - before || fail "expected nothing left behind, found $(ls -A)"
+
+# SIGTERM ends it as well.
+start
+kill -TERM $pid
+code=0
+wait $pid || code=$?
+[ "$code" -eq 0 ] || fail "aha serve after SIGTERM: expected exit code 0, found $code"
