@@ -1,8 +1,15 @@
 #include "aha/base/log.h"
 
+#include <fmt/format.h>
 #include <spdlog/sinks/ansicolor_sink.h>
 
 #include "aha/base/terminal.h"
+
+#if FMT_VERSION < 100000
+template void fmt::detail::vformat_to<char>(fmt::detail::buffer<char>&, fmt::basic_string_view<char>,
+                                            fmt::basic_format_args<fmt::buffer_context<char>>,
+                                            fmt::detail::locale_ref);
+#endif
 
 namespace aha {
 

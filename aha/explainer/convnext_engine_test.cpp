@@ -56,7 +56,7 @@ ClassifierInfo info_of(const ConvNextConfig& config) {
 }
 
 // Float32 sums of a few hundred products: 1e-4 is the promise of --precision f32.
-constexpr double kExact = 1e-4;
+constexpr double kExactConvNext = 1e-4;
 
 TEST(ConvNextEngine, GivesTheNetworkItsOrderOfChannels) {
   const auto config = small_convnext();
@@ -66,7 +66,7 @@ TEST(ConvNextEngine, GivesTheNetworkItsOrderOfChannels) {
   const Tensor rgb = ConvNextClassifier(network, info).logits(pixels);
   info.input.order = ChannelOrder::kBgr;
   ConvNextClassifier slow(network, info), fast(network, info, Precision::kF32);
-  EXPECT_LT(relative(fast.logits(pixels), slow.logits(pixels)), kExact);
+  EXPECT_LT(relative(fast.logits(pixels), slow.logits(pixels)), kExactConvNext);
   EXPECT_GT(relative(slow.logits(pixels), rgb), 1e-2);
 }
 
@@ -81,10 +81,10 @@ TEST(ConvNextEngine, LogitsAndPixelGradientsEqualLibtorchs) {
                  direction = torch::randn({3, config.classes});
     Tensor a = pixels.clone().requires_grad_(), b = pixels.clone().requires_grad_();
     const Tensor expected = slow.logits(a), found = fast.logits(b);
-    EXPECT_LT(relative(found, expected), kExact);
+    EXPECT_LT(relative(found, expected), kExactConvNext);
     (expected * direction).sum().backward();
     (found * direction).sum().backward();
-    EXPECT_LT(relative(b.grad(), a.grad()), kExact);
+    EXPECT_LT(relative(b.grad(), a.grad()), kExactConvNext);
   }
 }
 
@@ -112,7 +112,7 @@ TEST(ConvNextEngine, AnEncoderSeesTheSameStages) {
   ASSERT_EQ(found.size(), 3u);
   for (size_t k = 0; k < 3; ++k) {
     ASSERT_EQ(found[k].sizes(), expected[k].sizes());
-    EXPECT_LT(relative(found[k], expected[k]), kExact) << levels[k];
+    EXPECT_LT(relative(found[k], expected[k]), kExactConvNext) << levels[k];
     EXPECT_FALSE(torch::equal(found[k], expected[k])) << levels[k] << " did not run on the engine";
   }
 }
@@ -125,10 +125,10 @@ TEST(ConvNextEngine, FeaturesAreTheLastStage) {
   const Tensor pixels = torch::rand({2, 3, 32, 32});
   const Tensor expected = slow.features(pixels, {"features"})[0];
   const auto found = fast.features(pixels, {"stage.2", "features"});
-  EXPECT_LT(relative(found[1], expected), kExact);
+  EXPECT_LT(relative(found[1], expected), kExactConvNext);
   EXPECT_FALSE(torch::equal(found[1], expected)) << "the engine did not run";
   EXPECT_TRUE(torch::equal(found[1], found[0]));
-  EXPECT_LT(relative(fast.logits_from_features(found[1]), fast.logits(pixels)), kExact);
+  EXPECT_LT(relative(fast.logits_from_features(found[1]), fast.logits(pixels)), kExactConvNext);
 }
 
 TEST(ConvNextEngine, FitsWholePanelsAndSizesThatEveryStageHalves) {

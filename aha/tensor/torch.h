@@ -2,7 +2,7 @@
 //
 // torch/torch.h whole costs each file 11 s of templates and optimization (datasets, optimizers, every
 // functional form); these headers 4 s, with -O1, which the modules on libtorch get
-// (cmake/AhaDependencies.cmake): they only call libtorch and our kernels. What one file alone needs
+// (cmake/AhaModule.cmake): they only call libtorch and our kernels. What one file alone needs
 // (torch/optim/adamw.h, torch/script.h) it includes itself.
 #pragma once
 

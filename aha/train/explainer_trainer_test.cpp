@@ -127,7 +127,7 @@ TEST(MakeExplainer, SaysWhichTapsATargetHas) {
   }
 }
 
-TEST(ExplainerTrainer, WhatKeepsFewImagesFromBeingLearnedByHeart) {
+TEST(ExplainerTrainer, WhatKeepsFewImagesFromOverfitting) {
   PlantedToy target(12);
   const auto planted = checks::planted_images(60, 12, 1);
   const auto weights_after = [&](double view_area, bool learn, double dropout = 0, double cutmix = 0) {

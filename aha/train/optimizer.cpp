@@ -34,7 +34,7 @@ bool is_inner_matrix(const std::vector<int64_t>& shape) {
          std::accumulate(shape.begin() + 1, shape.end(), int64_t{1}, std::multiplies<>()) >= kNarrow;
 }
 
-Tensor orthogonalised(const Tensor& matrix) {
+Tensor orthogonalized(const Tensor& matrix) {
   const bool tall = matrix.size(0) > matrix.size(1);
   Tensor x = tall ? matrix.t().contiguous() : matrix;  // (short side, long side)
   x = x / (x.norm() + 1e-7);
@@ -78,7 +78,7 @@ void Optimizer::step(double learning_rate, int64_t step) {
       first.mul_(options_.momentum).add_(gradient, 1 - options_.momentum);
       const Tensor ahead = gradient.lerp(first, options_.momentum).view({part.shape[0], -1});
       const double adam_like = 0.2 * std::sqrt(static_cast<double>(std::max(ahead.size(0), ahead.size(1))));
-      value.add_(orthogonalised(ahead).reshape(-1), -learning_rate * adam_like);
+      value.add_(orthogonalized(ahead).reshape(-1), -learning_rate * adam_like);
     }
   } else if (options_.kind == "adamw") {
     decaying.mul_(1 - learning_rate * options_.weight_decay);

@@ -2,7 +2,7 @@
 //
 //   adamw   m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
 //           p -= lr (m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + 1e-8) + decay p)
-//   muon    inner matrices: m = b m + (1 - b) g;  O = orthogonalised((1 - b) g + b m)
+//   muon    inner matrices: m = b m + (1 - b) g;  O = orthogonalized((1 - b) g + b m)
 //           p -= lr (0.2 sqrt(longer side) O + decay p): the size of an adamw step, so that one rate serves
 //           both everything else as adamw
 //   sgd     m = momentum m + g + decay p;  p -= lr (g + decay p + momentum m): Nesterov's form
@@ -33,7 +33,7 @@ Fields fields(OptimizerOptions& options);
 
 // About U V^T of matrix = U S V^T, by five steps of a Newton-Schulz iteration whose quintic is tuned for
 // speed: the singular values end between 0.6 and 1.3 instead of at 1.
-Tensor orthogonalised(const Tensor& matrix);
+Tensor orthogonalized(const Tensor& matrix);
 
 class Optimizer {
  public:

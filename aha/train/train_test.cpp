@@ -105,12 +105,12 @@ TEST(Optimizer, NesterovFollowsLibtorch) {
 }
 
 // All singular values near 1 and the singular vectors of the matrix itself, whatever its shape.
-TEST(Optimizer, OrthogonalisedKeepsTheDirectionsAndLosesTheLengths) {
+TEST(Optimizer, OrthogonalizedKeepsTheDirectionsAndLosesTheLengths) {
   torch::manual_seed(5);
   for (const auto& [rows, columns] : {std::pair{40, 40}, {32, 96}, {96, 32}}) {
     const Tensor matrix = torch::randn({rows, columns}) * torch::logspace(-1, 2, columns);
     const auto [u, s, v] = torch::linalg_svd(matrix, false, c10::nullopt);
-    const Tensor inside = torch::mm(torch::mm(u.t(), orthogonalised(matrix)), v.t());  // diagonal
+    const Tensor inside = torch::mm(torch::mm(u.t(), orthogonalized(matrix)), v.t());  // diagonal
     const Tensor lengths = inside.diagonal().slice(0, 0, 24);  // the short ones may lag behind
     EXPECT_GT(lengths.min().item<float>(), 0.6f) << rows << " x " << columns;
     EXPECT_LT(lengths.max().item<float>(), 1.3f) << rows << " x " << columns;
@@ -134,7 +134,7 @@ TEST(Optimizer, MuonMovesAnInnerMatrixByAnOrthogonalStepOfAdamsSize) {
   const Tensor gradient = flat.gradients().clone().view({48, 64});
   Optimizer(flat, {.kind = "muon", .weight_decay = 0.5}).step(1e-2, 0);
   const Tensor expected =
-      before * (1 - 1e-2 * 0.5) - 1e-2 * 0.2 * 8 * orthogonalised(gradient);  // sqrt(64) = 8
+      before * (1 - 1e-2 * 0.5) - 1e-2 * 0.2 * 8 * orthogonalized(gradient);  // sqrt(64) = 8
   EXPECT_LT((layer->weight - expected).abs().max().item<float>(), 1e-6f);
 }
 
@@ -518,7 +518,7 @@ TEST(Fit, LeavesAModelDirectoryThatLoadsAndAnswersAsMeasured) {
   EXPECT_NEAR(static_cast<double>(right) / 300, report.test_accuracy, 1.5 / 300);
 }
 
-TEST(Fit, DistilsFromATeacherAndFineTunesFromIt) {
+TEST(Fit, DistillsFromATeacherAndFineTunesFromIt) {
   const std::string teacher = fresh_path("train_teacher"), student = fresh_path("train_student");
   Context context;
   context.batch_size = 32;

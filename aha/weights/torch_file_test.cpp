@@ -21,13 +21,13 @@ namespace {
 using namespace test_files;
 using testing::HasSubstr;
 
-TensorTable read(const std::string& content) {
+TensorTable checkpoint_from(const std::string& content) {
   auto owner = shared(content);
   return torch_file_from_bytes(std::as_bytes(std::span(*owner)), owner, "x.pth");
 }
 
-std::string refusal(const std::string& content) {
-  return checks::message_of([&] { read(content); });
+std::string checkpoint_refusal(const std::string& content) {
+  return checks::message_of([&] { checkpoint_from(content); });
 }
 
 const std::string kSix = floats({0, 1, 2, 3, 4, 5});
@@ -40,14 +40,17 @@ std::string one_tensor(const TensorForm& form) {
 TEST(TorchFile, ReadsAZipAndALegacyFile) {
   for (const bool legacy : {false, true}) {
     const std::string body = dict({{"w", tensor({.legacy = legacy})}});
-    const auto table = read(legacy ? torch_legacy(body, {{"0", kSix}}) : torch_zip(body, {{"0", kSix}}));
+    const auto table =
+        checkpoint_from(legacy ? torch_legacy(body, {{"0", kSix}}) : torch_zip(body, {{"0", kSix}}));
     EXPECT_EQ(table.at("w").shape, (std::vector<int64_t>{2, 3}));
     EXPECT_EQ(floats_from_view(table.at("w")), (Floats{0, 1, 2, 3, 4, 5}));
   }
 }
 
 TEST(TorchFile, StridedTensorsBecomeRowMajor) {
-  const auto values = [](const TensorForm& form) { return floats_from_view(read(one_tensor(form)).at("w")); };
+  const auto values = [](const TensorForm& form) {
+    return floats_from_view(checkpoint_from(one_tensor(form)).at("w"));
+  };
   EXPECT_EQ(values({.shape = {3, 2}, .strides = {1, 3}}), (Floats{0, 3, 1, 4, 2, 5}));  // transposed
   EXPECT_EQ(values({.offset = 1, .shape = {2}, .strides = {3}}), (Floats{1, 4}));       // a column
   EXPECT_EQ(values({.offset = 3, .shape = {3}, .strides = {1}}), (Floats{3, 4, 5}));    // a row
@@ -60,17 +63,22 @@ TEST(TorchFile, StridedTensorsBecomeRowMajor) {
 }
 
 TEST(TorchFile, TensorsStayWithinTheirStorage) {
-  EXPECT_THAT(refusal(one_tensor({.offset = 1})), HasSubstr("reaches beyond its storage of 6"));
-  EXPECT_THAT(refusal(one_tensor({.offset = 6, .shape = {1}, .strides = {1}})), HasSubstr("reaches beyond"));
-  EXPECT_THAT(refusal(one_tensor({.shape = {2, 3}, .strides = {4, 1}})), HasSubstr("reaches beyond"));
-  EXPECT_THAT(refusal(one_tensor({.shape = {int64_t{1} << 62, 4}, .strides = {4, 1}})), HasSubstr("64 bits"));
-  EXPECT_THAT(refusal(one_tensor({.shape = {2, 2}, .strides = {INT64_MAX, INT64_MAX}})), HasSubstr("beyond"));
-  EXPECT_THAT(refusal(one_tensor({.offset = INT64_MAX})), HasSubstr("reaches beyond"));
-  EXPECT_THAT(refusal(one_tensor({.offset = -1})), HasSubstr("natural number"));
-  EXPECT_THAT(refusal(one_tensor({.shape = {-2, 3}})), HasSubstr("natural number"));
-  EXPECT_THAT(refusal(one_tensor({.strides = {1}})), HasSubstr("different length"));
-  EXPECT_THAT(refusal(one_tensor({.shape = {7}, .strides = {0}})), HasSubstr("repeats elements"));
-  EXPECT_THAT(refusal(one_tensor({.shape = {1'000'000'000}, .strides = {0}})), HasSubstr("repeats elements"));
+  EXPECT_THAT(checkpoint_refusal(one_tensor({.offset = 1})), HasSubstr("reaches beyond its storage of 6"));
+  EXPECT_THAT(checkpoint_refusal(one_tensor({.offset = 6, .shape = {1}, .strides = {1}})),
+              HasSubstr("reaches beyond"));
+  EXPECT_THAT(checkpoint_refusal(one_tensor({.shape = {2, 3}, .strides = {4, 1}})),
+              HasSubstr("reaches beyond"));
+  EXPECT_THAT(checkpoint_refusal(one_tensor({.shape = {int64_t{1} << 62, 4}, .strides = {4, 1}})),
+              HasSubstr("64 bits"));
+  EXPECT_THAT(checkpoint_refusal(one_tensor({.shape = {2, 2}, .strides = {INT64_MAX, INT64_MAX}})),
+              HasSubstr("beyond"));
+  EXPECT_THAT(checkpoint_refusal(one_tensor({.offset = INT64_MAX})), HasSubstr("reaches beyond"));
+  EXPECT_THAT(checkpoint_refusal(one_tensor({.offset = -1})), HasSubstr("natural number"));
+  EXPECT_THAT(checkpoint_refusal(one_tensor({.shape = {-2, 3}})), HasSubstr("natural number"));
+  EXPECT_THAT(checkpoint_refusal(one_tensor({.strides = {1}})), HasSubstr("different length"));
+  EXPECT_THAT(checkpoint_refusal(one_tensor({.shape = {7}, .strides = {0}})), HasSubstr("repeats elements"));
+  EXPECT_THAT(checkpoint_refusal(one_tensor({.shape = {1'000'000'000}, .strides = {0}})),
+              HasSubstr("repeats elements"));
 }
 
 TEST(TorchFile, ManyStridedCopiesOfOneStorageAreBounded) {
@@ -79,38 +87,42 @@ TEST(TorchFile, ManyStridedCopiesOfOneStorageAreBounded) {
   for (int i = 0; i < 30; ++i)
     entries +=
         text(fmt::format("w{}", i)) + tensor({.numel = 100'000, .shape = {1000, 100}, .strides = {1, 1000}});
-  EXPECT_THAT(refusal(torch_zip(entries + "u", {{"0", large}})), HasSubstr("repeats elements"));
+  EXPECT_THAT(checkpoint_refusal(torch_zip(entries + "u", {{"0", large}})), HasSubstr("repeats elements"));
 }
 
 TEST(TorchFile, StoragesAreCheckedAgainstTheirDescription) {
-  EXPECT_THAT(refusal(one_tensor({.numel = 7})), HasSubstr("expected 7 elements of F32, found 24 bytes"));
-  EXPECT_THAT(refusal(one_tensor({.numel = INT64_MAX})), HasSubstr("64 bits"));
-  EXPECT_THAT(refusal(one_tensor({.key = "1"})), HasSubstr("storage '1' is missing"));
-  EXPECT_THAT(refusal(one_tensor({.key = "../data.pkl"})), HasSubstr("is missing"));
-  EXPECT_THAT(refusal(one_tensor({.type = "ComplexFloatStorage"})), HasSubstr("unsupported element type"));
+  EXPECT_THAT(checkpoint_refusal(one_tensor({.numel = 7})),
+              HasSubstr("expected 7 elements of F32, found 24 bytes"));
+  EXPECT_THAT(checkpoint_refusal(one_tensor({.numel = INT64_MAX})), HasSubstr("64 bits"));
+  EXPECT_THAT(checkpoint_refusal(one_tensor({.key = "1"})), HasSubstr("storage '1' is missing"));
+  EXPECT_THAT(checkpoint_refusal(one_tensor({.key = "../data.pkl"})), HasSubstr("is missing"));
+  EXPECT_THAT(checkpoint_refusal(one_tensor({.type = "ComplexFloatStorage"})),
+              HasSubstr("unsupported element type"));
 }
 
 TEST(TorchFile, AFlippedByteIsNoticed) {
   std::string content = one_tensor({});
   const size_t at = content.find(kSix);
   content[at + 5] ^= 4;
-  EXPECT_THAT(refusal(content), HasSubstr("member 'top/data/0' is damaged"));
+  EXPECT_THAT(checkpoint_refusal(content), HasSubstr("member 'top/data/0' is damaged"));
 }
 
 TEST(TorchFile, EveryTruncationIsRefused) {
   const std::string legacy = torch_legacy(dict({{"w", tensor({.legacy = true})}}), {{"0", kSix}});
   for (const std::string& whole : {one_tensor({}), legacy}) {
-    ASSERT_EQ(read(whole).tensors.size(), 1u);
+    ASSERT_EQ(checkpoint_from(whole).tensors.size(), 1u);
     for (size_t size = 0; size < whole.size(); ++size)
-      EXPECT_THAT(refusal(whole.substr(0, size)), HasSubstr("x.pth"));
-    EXPECT_THAT(refusal(whole + "x"), HasSubstr("x.pth"));
+      EXPECT_THAT(checkpoint_refusal(whole.substr(0, size)), HasSubstr("x.pth"));
+    EXPECT_THAT(checkpoint_refusal(whole + "x"), HasSubstr("x.pth"));
   }
 }
 
 TEST(TorchFile, WrappedStateDictsAreUnwrapped) {
   const std::string inner = dict({{"w", tensor()}});
   const std::string name_space = global("argparse", "Namespace") + ")\x81" + dict({{"lr", "K\1"}}) + "b";
-  const auto unwrapped = [&](const std::string& body) { return read(torch_zip(body, {{"0", kSix}})); };
+  const auto unwrapped = [&](const std::string& body) {
+    return checkpoint_from(torch_zip(body, {{"0", kSix}}));
+  };
   EXPECT_EQ(
       unwrapped(dict({{"model", inner}, {"args", name_space}, {"epoch", "K\1"}})).metadata.at("unwrapped"),
       "model");
@@ -128,48 +140,53 @@ TEST(TorchFile, WrappedStateDictsAreUnwrapped) {
 TEST(TorchFile, ParametersAndOldTensorsAreTensors) {
   const std::string parameter =
       call("torch._utils", "_rebuild_parameter", {tensor(), "\x88", call("collections", "OrderedDict", {})});
-  EXPECT_EQ(read(torch_zip(dict({{"w", parameter}}), {{"0", kSix}})).at("w").numel(), 6);
+  EXPECT_EQ(checkpoint_from(torch_zip(dict({{"w", parameter}}), {{"0", kSix}})).at("w").numel(), 6);
   // Python 2: OrderedDict([["w", tensor]])
   const std::string old = call("collections", "OrderedDict", {"](](" + text("w") + tensor() + "ee"});
-  EXPECT_EQ(read(torch_zip(old, {{"0", kSix}})).at("w").numel(), 6);
+  EXPECT_EQ(checkpoint_from(torch_zip(old, {{"0", kSix}})).at("w").numel(), 6);
 }
 
 TEST(TorchFile, NothingInAFileIsEverRun) {
   const std::string mark = testing::TempDir() + "/was_run";
   std::filesystem::remove(mark);
   const std::string attack = call("posix", "system", {text("touch " + mark)});
-  EXPECT_THAT(refusal(torch_zip(dict({{"w", attack}}), {})),
+  EXPECT_THAT(checkpoint_refusal(torch_zip(dict({{"w", attack}}), {})),
               HasSubstr("a call of posix.system, which is not run"));
-  EXPECT_THAT(refusal(torch_zip(attack, {})),
+  EXPECT_THAT(checkpoint_refusal(torch_zip(attack, {})),
               HasSubstr("expected a dict of tensors, found a call of posix.system"));
   const auto beside =
-      read(torch_zip(dict({{"model", dict({{"w", tensor()}})}, {"args", attack}}), {{"0", kSix}}));
+      checkpoint_from(torch_zip(dict({{"model", dict({{"w", tensor()}})}, {"args", attack}}), {{"0", kSix}}));
   EXPECT_EQ(beside.tensors.size(), 1u);
   EXPECT_FALSE(std::filesystem::exists(mark));
 }
 
 TEST(TorchFile, ForeignContentsAreNamed) {
-  EXPECT_THAT(refusal(zip({{"a/other", ""}})), HasSubstr("one FOLDER/data.pkl, found 0"));
-  EXPECT_THAT(refusal(zip({{"a/data.pkl", ""}, {"b/data.pkl", ""}})), HasSubstr("found 2"));
-  EXPECT_THAT(refusal(zip({{"a/data.pkl", ""}, {"a/constants.pkl", ""}})), HasSubstr("TorchScript"));
-  EXPECT_THAT(refusal(zip({{"a/data.pkl", ""}, {"a/byteorder", "big"}})), HasSubstr("little-endian"));
-  EXPECT_THAT(refusal(torch_zip("]", {})), HasSubstr("found a list"));
-  EXPECT_THAT(refusal(torch_zip("}", {})), HasSubstr("found none in it"));
-  EXPECT_THAT(refusal(torch_zip("}K\1" + tensor() + "s", {{"0", kSix}})), HasSubstr("texts as the names"));
-  EXPECT_THAT(refusal(torch_zip("}(" + text("w") + tensor() + text("w") + tensor() + "u", {{"0", kSix}})),
-              HasSubstr("occurs twice"));
-  EXPECT_THAT(refusal(pickle("K\1")), HasSubstr("found a pickle of an integer"));
+  EXPECT_THAT(checkpoint_refusal(zip({{"a/other", ""}})), HasSubstr("one FOLDER/data.pkl, found 0"));
+  EXPECT_THAT(checkpoint_refusal(zip({{"a/data.pkl", ""}, {"b/data.pkl", ""}})), HasSubstr("found 2"));
+  EXPECT_THAT(checkpoint_refusal(zip({{"a/data.pkl", ""}, {"a/constants.pkl", ""}})),
+              HasSubstr("TorchScript"));
+  EXPECT_THAT(checkpoint_refusal(zip({{"a/data.pkl", ""}, {"a/byteorder", "big"}})),
+              HasSubstr("little-endian"));
+  EXPECT_THAT(checkpoint_refusal(torch_zip("]", {})), HasSubstr("found a list"));
+  EXPECT_THAT(checkpoint_refusal(torch_zip("}", {})), HasSubstr("found none in it"));
+  EXPECT_THAT(checkpoint_refusal(torch_zip("}K\1" + tensor() + "s", {{"0", kSix}})),
+              HasSubstr("texts as the names"));
+  EXPECT_THAT(
+      checkpoint_refusal(torch_zip("}(" + text("w") + tensor() + text("w") + tensor() + "u", {{"0", kSix}})),
+      HasSubstr("occurs twice"));
+  EXPECT_THAT(checkpoint_refusal(pickle("K\1")), HasSubstr("found a pickle of an integer"));
 }
 
 TEST(TorchFile, LegacyStoragesAreChecked) {
   const std::string body = dict({{"w", tensor({.legacy = true})}});
-  EXPECT_THAT(refusal(torch_legacy(body, {})), HasSubstr("storage '0' is missing"));
-  EXPECT_THAT(refusal(torch_legacy(body, {{"0", kSix + "1234"}})), HasSubstr("expected 6 elements, found 7"));
-  EXPECT_THAT(refusal(torch_legacy(body, {{"0", kSix}, {"0", kSix}})), HasSubstr("occurs twice"));
-  EXPECT_THAT(refusal(torch_legacy(body, {{"0", kSix}, {"1", kSix}})), HasSubstr("storage '1'"));
+  EXPECT_THAT(checkpoint_refusal(torch_legacy(body, {})), HasSubstr("storage '0' is missing"));
+  EXPECT_THAT(checkpoint_refusal(torch_legacy(body, {{"0", kSix + "1234"}})),
+              HasSubstr("expected 6 elements, found 7"));
+  EXPECT_THAT(checkpoint_refusal(torch_legacy(body, {{"0", kSix}, {"0", kSix}})), HasSubstr("occurs twice"));
+  EXPECT_THAT(checkpoint_refusal(torch_legacy(body, {{"0", kSix}, {"1", kSix}})), HasSubstr("storage '1'"));
   const std::string two =
       dict({{"w", tensor({.legacy = true})}, {"v", tensor({.type = "LongStorage", .legacy = true})}});
-  EXPECT_THAT(refusal(torch_legacy(two, {{"0", kSix}})), HasSubstr("described in two ways"));
+  EXPECT_THAT(checkpoint_refusal(torch_legacy(two, {{"0", kSix}})), HasSubstr("described in two ways"));
 }
 
 // Files as PyTorch itself writes them, each with its contents as lines "name|type|shape|values" beside it.
