@@ -616,7 +616,7 @@ async function showSamples() {
   $("samples").append(...samples.map((one) => element("button", { "data-sample": one.sample, "aria-pressed": String(String(one.sample) === state.sample),
     "aria-label": `Sample ${one.sample}${one.label ? `, ${one.label}` : ""}`, onclick: () => openSample(one.sample) },
     element("img", { src: one.url, width: 44, height: 44, alt: "" }))));
-  $("more-samples").hidden = samplesShown >= size;
+  $("more-samples").classList.toggle("unseen", samplesShown >= size);
   return samples;
 }
 
@@ -708,6 +708,7 @@ async function start() {
     now.sampleCount = found.samples;
     $("tab-results").hidden = !found.results;
     if (found.results && !location.hash) history.replaceState(null, "", "#tab=results");
+    $("samples").hidden = $("more-samples").hidden = found.samples === 0;
     if (found.samples > 0) showSamples().catch((error) => say(error.message));
     await begin();
   } catch (error) {

@@ -1,7 +1,5 @@
 // aha: the map of a trained explainer, in one forward pass; with T > 0 its decoder takes T steps of the
 // objective on this image first (objective/refine.h), and the better of both maps is kept unless guard=off.
-#include <cmath>
-
 #include "aha/base/error.h"
 #include "aha/base/log.h"
 #include "aha/explainer/explainer_catalog.h"
@@ -77,7 +75,7 @@ class Learned : public Method {
       if (refined.steps[b] == 0)
         spdlog::warn(
             "the budget of {:g} ms is below one refinement step, which would end after {:.0f} ms: T = 0",
-            budget_ms_, std::ceil(refined.first_step_ms[b]));
+            budget_ms_, refined.first_step_ms[b] + 0.5);
     }
     return out;
   }

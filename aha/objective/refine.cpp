@@ -57,7 +57,7 @@ struct OneImage {
     constexpr double kForwardAndBackward = 3;  // of a forward pass
     const auto passes = static_cast<double>(options.grids * 2 * options.objective.steps) *
                         static_cast<double>(options.objective.references.size());
-    step_ms = kForwardAndBackward * passes * forward_ms;
+    first_step_ms = step_ms = kForwardAndBackward * passes * forward_ms;
   }
 
   // From one forward pass on one thread: perturbed images are spread over the threads.
