@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <filesystem>
+#include <future>
 
 #include "aha/app/explanation_sheet.h"
 #include "aha/app/file_stems.h"
@@ -12,6 +13,7 @@
 #include "aha/base/files.h"
 #include "aha/base/log.h"
 #include "aha/base/npy.h"
+#include "aha/base/time_spent.h"
 #include "aha/image/png.h"
 #include "aha/image/read.h"
 #include "aha/methods/catalog.h"
@@ -45,17 +47,29 @@ void write_files(Explanation& e, const Tensor& pixels, const KeptPhoto& photo, c
   e.json_file = base + ".json";
   if (options.sheet) e.sheet_file = base + ".sheet.png";
   const bool replaces = fs::exists(e.map_file);
-  write_npy(e.map_file, {H, W}, values);
-  if (options.size == "original") {
-    const Image& image = photo.image;
-    const Box& part = photo.seen;
-    write_png(e.heat_file, heat_image(values, W, H, image.width, image.height, part, options.heat));
-    write_png(e.overlay_file, overlay(image, values, W, H, part, options.heat));
-  } else {
-    write_png(e.heat_file, heat_image(values, W, H, options.heat));
-    write_png(e.overlay_file, overlay(image_from_tensor(pixels), values, W, H, options.heat));
-  }
-  if (options.sheet) write_png(e.sheet_file, sheet_of_explanation(e, photo, target, options.heat));
+  const Image& image = photo.image;
+  const Box& part = photo.seen;
+  const bool original = options.size == "original";
+  const std::function<void()> files[] = {
+      [&] {
+        write_npy(e.map_file, {H, W}, values);
+      },
+      [&] {
+        write_png(e.heat_file, original
+                                   ? heat_image(values, W, H, image.width, image.height, part, options.heat)
+                                   : heat_image(values, W, H, options.heat));
+      },
+      [&] {
+        write_png(e.overlay_file, original ? overlay(image, values, W, H, part, options.heat)
+                                           : overlay(image_from_tensor(pixels), values, W, H, options.heat));
+      },
+      [&] {
+        if (options.sheet) write_png(e.sheet_file, sheet_of_explanation(e, photo, target, options.heat));
+      }};
+  // They wait for the disk more than for the CPU, and it is asked by all at once.
+  std::vector<std::future<void>> written;
+  for (const auto& file : files) written.push_back(std::async(std::launch::async, file));
+  for (auto& one : written) one.get();
   write_file_atomically(e.json_file,
                         json_from(e).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   if (replaces) spdlog::info("{}.*: overwritten", base);
@@ -73,7 +87,10 @@ std::vector<Explanation> explain_pixels(const MethodContext& by, Method& method,
   std::optional<Scorer> own;
   if (options.score && !scorer) scorer = &own.emplace(by.target, context);
   const auto& info = by.target.info();
-  const Tensor probs = probabilities(by.target, pixels, context);  // (B, C)
+  const Tensor probs = [&] {  // (B, C)
+    const TimeSpent time("class");
+    return probabilities(by.target, pixels, context);
+  }();
   std::vector<Explanation> out;
   std::vector<int64_t> indices;
   for (size_t b = 0; b < images.size(); ++b) {
@@ -86,9 +103,13 @@ std::vector<Explanation> explain_pixels(const MethodContext& by, Method& method,
     indices.push_back(out.back().chosen.index);
   }
   const Tensor classes = torch::tensor(indices, torch::kInt64);  // (B)
-  auto maps = made_maps(method, options.method, pixels, classes, images, context);
+  auto maps = [&] {
+    const TimeSpent time("map");
+    return made_maps(method, options.method, pixels, classes, images, context);
+  }();
   std::vector<ScoredMap> random;
   if (scorer) {
+    const TimeSpent time("score");
     const ReferenceOptions reference = with_mean_color({}, info.mean_color);
     random = made_maps(*make_method("random", by), "random", pixels, classes, images, context);
     std::vector<ScoredMap>* const both[] = {&maps, &random};
@@ -192,13 +213,20 @@ void explain(const MethodContext& explained_by, const std::vector<std::string>& 
   if (!options.out.empty() && !options.overwrite) check_files_are_own(options.out, stems);
   if (!options.out.empty()) make_directories(options.out);
   std::optional<Scorer> scorer;
-  if (options.score) scorer.emplace(explained_by.target, context);
+  if (options.score) {
+    const TimeSpent time("weights of the score");
+    scorer.emplace(explained_by.target, context);
+  }
 
   KeptPhotos photos(info.input, options.size == "original" ? 0 : kSheetPhotoSide);
 
   const int64_t batch = method->timed() ? 1 : context.batch_size > 0 ? context.batch_size : kBatch;
   const InputBatches inputs{"explain", std::ssize(images), batch,
-                            [&](int64_t i) { return photos.keep(i, read_image(images[i])); }, options.strict};
+                            [&](int64_t i) {
+                              const TimeSpent time("decoding");
+                              return photos.keep(i, read_image(images[i]));
+                            },
+                            options.strict};
   for_input_batches(inputs, info.input, context, [&](const InputBatch& read) {
     std::map<int64_t, Explanation> done;
     for (const auto& [i, reason] : read.failures) {
@@ -215,6 +243,7 @@ void explain(const MethodContext& explained_by, const std::vector<std::string>& 
         const int64_t i = read.indices[b];
         const KeptPhoto photo = photos.take(i);
         made[b].seen = photo.seen_originally;
+        const TimeSpent time("files");
         if (made[b].error.empty() && !options.out.empty())
           write_files(made[b], read.pixels[static_cast<int64_t>(b)], photo, stems[i], info, options);
         done[i] = std::move(made[b]);

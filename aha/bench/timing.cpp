@@ -4,10 +4,12 @@
 #include <time.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <string>
+#include <thread>
 
 namespace aha {
 namespace {
@@ -18,6 +20,7 @@ double seconds_now(TimeKind kind) {
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
+constexpr std::chrono::milliseconds kUntilThreadsSleep{40};
 constexpr double kShortest = 1e-3;  // seconds; what the CPU clock is off by is a thousandth of it and less
 
 std::optional<double> status_mb(const std::string& field) {
@@ -36,6 +39,8 @@ std::vector<double> best_ms_each(const std::vector<std::function<void()>>& piece
   double total = 0;
   for (int round = 0; round < repeats.least || total < repeats.seconds; ++round)
     for (size_t i = 0; i < pieces.size(); ++i) {
+      // Idle threads of OpenBLAS look for work for 2^26 cycles; those of one piece must not slow the next.
+      if (pieces.size() > 1 && kind == TimeKind::kWall) std::this_thread::sleep_for(kUntilThreadsSleep);
       double took = 0, on_the_wall = 0;
       for (;; calls[i] *= 2) {
         context.cancel->check();

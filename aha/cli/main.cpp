@@ -14,6 +14,7 @@
 #include "aha/base/parallel.h"
 #include "aha/base/startup.h"
 #include "aha/base/terminal.h"
+#include "aha/base/time_spent.h"
 #include "aha/base/toml.h"
 #include "aha/cli/command.h"
 #include "aha/cli/flag_check.h"
@@ -64,6 +65,7 @@ void on_stop(int signal) {
   std::signal(SIGTERM, SIG_DFL);
 }
 
+constexpr const char* kLoading = "libraries";
 constexpr int kMostPerCore = 4;
 
 // Threads far beyond the cores only take turns, and the answer does not depend on their number.
@@ -211,12 +213,24 @@ class CommandLine {
   std::string config_;
 };
 
+void log_times(double here) {
+  std::vector<std::string> parts;
+  double before = 0;  // this library was there
+  for (const auto& [on, seconds] : times_spent()) {
+    parts.push_back(fmt::format("{} {:.0f}", on, 1000 * seconds));
+    if (on == kLoading) before = seconds;
+  }
+  spdlog::debug("{:.0f} ms; of them {}", 1000 * (before + here), fmt::join(parts, ", "));
+}
+
 int run(int argc, char** argv) {
+  const Timer since_start;
   Call call;
   CommandLine line(call);
   if (const Run* command = line.parse(argc, argv)) {
     start(call);
     (*command)(call);
+    log_times(since_start.seconds());
   }
   flush_output();
   return call.exit_code;
@@ -246,13 +260,15 @@ std::string message_from(const std::exception& error) {
 }  // namespace
 }  // namespace aha
 
-extern "C" int aha_main(int argc, char** argv) {
+// loading: seconds that it took to load this library.
+extern "C" int aha_main(int argc, char** argv, double loading) {
   std::string message;
   int code = 1;
   std::set_terminate(aha::on_terminate);
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is output that cannot be written
   try {
     aha::set_library_environment();
+    aha::add_time_spent(aha::kLoading, loading);
     return aha::run(argc, argv);
   } catch (const aha::Error& error) {
     message = error.what();

@@ -6,6 +6,7 @@
 #include "aha/base/error.h"
 #include "aha/base/files.h"
 #include "aha/base/log.h"
+#include "aha/base/time_spent.h"
 #include "aha/nn/module_state.h"
 
 namespace aha {
@@ -129,6 +130,7 @@ LoadedExplainer load_explainer(const std::string& spec, Classifier* target, cons
 
 std::optional<LoadedExplainer> explainer_for(const std::string& spec, Classifier& target,
                                              const Context& context, const std::string& encoder) {
+  const TimeSpent time("explainer");
   if (!spec.empty()) return load_explainer(spec, &target, context, encoder);
   for (const auto& model : bundled_models()) {
     if (model.card.kind != "explainer") continue;

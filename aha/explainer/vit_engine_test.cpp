@@ -119,6 +119,39 @@ TEST(Engine, AnyThreadsAndAnySplitGiveTheSameBits) {
   set_threads(0);
 }
 
+// Large enough that its products, heads and norms are shared out.
+TEST(Engine, OneImageHasTheSameBitsHoweverManyThreadsShareIt) {
+  VitConfig c = small_vit();
+  c.image_size = 96, c.width = 192, c.heads = 3, c.mlp_hidden = 768, c.depth = 2;
+  Vit network = random_network(c);
+  for (const auto precision : {Precision::kF32, Precision::kBf16}) {
+    FrozenVit engine(frozen_weights_from(network, input_of(c)), precision);
+    torch::manual_seed(7);
+    const Tensor pixels = torch::rand({3, 3, 96, 96}), classes = torch::tensor({1, 2, 3}, torch::kInt64);
+    const auto answers = [&](int64_t first, int64_t n) {
+      const Tensor x = pixels.narrow(0, first, n).clone().requires_grad_();
+      const Tensor logits = engine.logits(x);
+      logits.pow(2).sum().backward();
+      return std::vector{logits.detach(), x.grad(),
+                         engine.relevance(x.detach(), classes.narrow(0, first, n)).tokens};
+    };
+    set_threads(1);
+    const auto expected = answers(0, 3);
+    for (const int threads : {2, 3, 4}) {
+      set_threads(threads);
+      for (int64_t b = 0; b < 3; ++b) {
+        const auto found = answers(b, 1);
+        for (size_t i = 0; i < found.size(); ++i)
+          EXPECT_TRUE(found[i].equal(expected[i].narrow(0, b, 1))) << threads << " threads, answer " << i;
+      }
+      const auto two = answers(0, 2);
+      for (size_t i = 0; i < two.size(); ++i)
+        EXPECT_TRUE(two[i].equal(expected[i].narrow(0, 0, 2))) << threads << " threads, answer " << i;
+    }
+  }
+  set_threads(0);
+}
+
 TEST(Engine, WhatMayNotBeKeptIsComputedAgainToTheSameBits) {
   Vit network = random_network(small_vit());
   FrozenVit engine(frozen_weights_from(network, input_of(small_vit())), Precision::kF32);

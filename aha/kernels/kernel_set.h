@@ -2,8 +2,9 @@
 //
 // The members are called through the checked functions of gemm.h, packed_weights.h, attention.h,
 // rope.h, swiglu.h, layer_norm.h, depthwise.h, convolution.h, elementwise.h, compose.h, weight_gradient.h and
-// sinkhorn.h. Which sets exist, best first, is the list in kernel_set.cpp. All are single-threaded, take any
-// number of rows and give each row the same value wherever it stands.
+// sinkhorn.h. Which sets exist, best first, is the list in kernel_set.cpp. The members are
+// single-threaded and compute parts of a result: the checked functions share these with idle workers
+// (base/shared_for.h), and each value is the same in any part.
 #pragma once
 
 #include <string_view>
@@ -31,21 +32,30 @@ struct KernelSet {
   const KernelSet* exact =
       nullptr;  // for the few operands that must not be rounded; null = this set is exact
 
-  void (*gemm)(int64_t rows, const Activations& x, const PackedWeights& weights,
+  void (*gemm)(const GemmPart& part, const Activations& x, const PackedWeights& weights,
                const Epilogue& epilogue) = nullptr;
-  void (*transpose_weights)(const PackedWeights& from, PackedWeights& to) = nullptr;
-  void (*attention_forward)(const AttentionInput& input, Activations& out, float* log_sum_exp) = nullptr;
-  void (*attention_backward)(const AttentionInput& input, const AttentionGradient& job) = nullptr;
-  void (*attention_weights)(const AttentionInput& input, const AttentionWeights& job) = nullptr;
-  void (*rotate_heads)(int64_t images, const RopeAngles& rope, Heads& heads) = nullptr;
-  void (*rotate_gradient)(const RopeAngles& rope, const RopeGradient& job) = nullptr;
-  void (*swiglu)(int64_t rows, const Activations& gates, Activations& out) = nullptr;
-  void (*swiglu_backward)(int64_t rows, const Activations& gates, const Activations& dout,
+  // Of `to`: the blocks of 32 outputs from one on to another.
+  void (*transpose_weights)(const PackedWeights& from, PackedWeights& to, int64_t first,
+                            int64_t end) = nullptr;
+  void (*attention_forward)(const AttentionInput& input, const AttentionPart& part, Activations& out,
+                            float* log_sum_exp) = nullptr;
+  void (*attention_backward)(const AttentionInput& input, int64_t image, int64_t head,
+                             const AttentionGradient& job) = nullptr;
+  void (*attention_weights)(const AttentionInput& input, int64_t head, const AttentionWeights& job) = nullptr;
+  // Heads counted through all images, from one on to another; the same of the rows of a gradient.
+  void (*rotate_heads)(int64_t first, int64_t end, const RopeAngles& rope, Heads& heads) = nullptr;
+  void (*rotate_gradient)(int64_t first, int64_t end, const RopeAngles& rope,
+                          const RopeGradient& job) = nullptr;
+  // Rows from one on to another.
+  void (*swiglu)(int64_t first, int64_t end, const Activations& gates, Activations& out) = nullptr;
+  void (*swiglu_backward)(int64_t first, int64_t end, const Activations& gates, const Activations& dout,
                           Activations& dgates) = nullptr;
-  void (*layer_norm)(int64_t rows, const float* x, int64_t stride, float epsilon, Activations& xhat,
-                     float* rstd) = nullptr;
-  void (*layer_norm_backward)(int64_t rows, const LayerNormGradient& job) = nullptr;
-  void (*depthwise)(int64_t first_line, int64_t lines, const DepthwiseJob& job) = nullptr;
+  void (*layer_norm)(int64_t first, int64_t end, const float* x, int64_t stride, float epsilon,
+                     Activations& xhat, float* rstd) = nullptr;
+  void (*layer_norm_backward)(int64_t first, int64_t end, const LayerNormGradient& job) = nullptr;
+  // Of the panels of 32 channels of all these lines, panel by panel: those from one on to another.
+  void (*depthwise)(int64_t first_line, int64_t lines, int64_t first, int64_t end,
+                    const DepthwiseJob& job) = nullptr;
   void (*depthwise_weight_gradient)(int64_t images, const DepthwiseWeightGradient& job) = nullptr;
   void (*convolution)(int64_t lines, const ConvolutionJob& job) = nullptr;
   void (*gelu)(int64_t n, const float* x, float* y, float* derivative) = nullptr;

@@ -8,6 +8,7 @@
 #include "aha/base/imagenet_classes.h"
 #include "aha/base/log.h"
 #include "aha/base/shipped.h"
+#include "aha/base/time_spent.h"
 #include "aha/networks/network_classifier.h"
 #include "aha/networks/onnx.h"
 #include "aha/networks/public_models.h"
@@ -112,6 +113,7 @@ Error unknown_model_error(const std::string& spec) {
 }
 
 LoadedNetwork load_network(const std::string& spec) {
+  const TimeSpent time("reading weights");
   if (const auto directory = model_directory(spec)) return load_directory(spec, *directory);
   const auto colon = spec.find(':');
   if (colon == std::string::npos) throw unknown_model_error(spec);
@@ -146,6 +148,7 @@ std::unique_ptr<Classifier> classifier_from_network(std::shared_ptr<Network> net
                                                     const Context& context) {
   if (const auto refusal = network->size_refusal(info.input.size); !refusal.empty())
     throw input_error("{}: expected an input size that is {}, found {}", info.name, refusal, info.input.size);
+  const TimeSpent time("packing weights");
   network->module().to(torch_device(context));
   return std::make_unique<NetworkClassifier>(std::move(network), std::move(info), context.precision);
 }

@@ -1,8 +1,11 @@
 #include "aha/networks/resnet.h"
 
 #include <map>
+#include <optional>
 
 #include "aha/base/error.h"
+#include "aha/base/parallel.h"
+#include "aha/kernels/kernel_set.h"
 #include "aha/networks/family.h"
 #include "aha/tensor/one_thread_each.h"
 
@@ -46,7 +49,10 @@ Tensor network_forward(const ResNetImpl& net, const Tensor& input, Taps* taps, c
     offer(fmt::format("stage.{}", s), x);
   }
   offer("features", x);
-  return Linear(net.fc)(x.mean({2, 3}));
+  // Of one image these are not worth a second thread, and their last bits must not depend on it.
+  std::optional<OneThread> one_thread;
+  if (x.size(0) == 1) one_thread.emplace();
+  return Linear(net.fc)(x.mean({2, 3}, false, torch::kFloat32));
 }
 
 }  // namespace
@@ -195,12 +201,18 @@ void ResNetImpl::initialize(uint64_t seed) {
 
 namespace {
 
-// On libtorch, with every BatchNorm folded. Libtorch's last bits differ with the number of images and of
-// threads, so each image is computed by itself on one thread, unless a gradient is wanted.
+// On libtorch, with every BatchNorm folded. Libtorch's last bits differ with the number of images and, in its
+// 1x1 convolutions of float32, with that of threads: without a gradient each image is computed by itself, on
+// one thread where there are images enough, else on all, the 1x1 convolutions of float32 on one.
+//
+// In bf16 the first convolution sees float32 pixels; from there on convolutions, sums and ReLU are bf16. Only
+// where oneDNN gains by it: on AVX512-BF16 without tiles. With a gradient it is float32.
 class ResNetEngine : public Engine {
  public:
-  ResNetEngine(std::shared_ptr<ResNetImpl> network, const InputSpec& input)
-      : network_(std::move(network)), input_(input) {
+  ResNetEngine(std::shared_ptr<ResNetImpl> network, const InputSpec& input, Precision precision)
+      : network_(std::move(network)),
+        input_(input),
+        bf16_(precision == Precision::kBf16 && best_kernel_set(precision).isa == Isa::kAvx512Bf16) {
     const torch::NoGradGuard no_grad;
     const auto fold = [&](const torch::nn::Conv2d& conv, const BatchNorm& norm, const Tensor& x) {
       const Tensor scale =
@@ -212,26 +224,30 @@ class ResNetEngine : public Engine {
                           .contiguous(at::MemoryFormat::ChannelsLast);
       folded.bias = (norm->bias - mean * scale).to(torch::kFloat32);
       bytes_ += 4 * (folded.weight.numel() + folded.bias.numel());
+      if (bf16_) {
+        folded.weight_bf16 = folded.weight.to(torch::kBFloat16);
+        folded.bias_bf16 = folded.bias.to(torch::kBFloat16);
+        bytes_ += 2 * (folded.weight.numel() + folded.bias.numel());
+      }
       return conv_norm_(conv, norm, x);
     };
     network_forward(*network_, torch::zeros({1, 3, input.size, input.size}), nullptr, fold);
   }
 
   Tensor logits(const Tensor& pixels) override {
-    if (torch::GradMode::is_enabled() && pixels.requires_grad()) return run(pixels, nullptr);
+    if (torch::GradMode::is_enabled() && pixels.requires_grad()) return run(pixels, nullptr, conv_norm_);
     std::vector<Tensor> rows(pixels.size(0));
-    one_thread_each(pixels.size(0), [&](int64_t b) { rows[b] = run(pixels.narrow(0, b, 1), nullptr); });
+    each_image(pixels, [&](int64_t b, const Tensor& image) { rows[b] = run(image, nullptr, alone_); });
     return torch::cat(rows);
   }
 
   bool shows(const std::vector<std::string>&) const override { return true; }
   std::vector<Tensor> taps(const Tensor& pixels, const std::vector<std::string>& names) override {
     std::vector<std::vector<Tensor>> parts(names.size(), std::vector<Tensor>(pixels.size(0)));
-    one_thread_each(pixels.size(0), [&](int64_t b) {
-      const torch::NoGradGuard no_grad;
+    each_image(pixels, [&](int64_t b, const Tensor& image) {
       Taps kept(names);
-      run(pixels.narrow(0, b, 1), &kept);
-      for (size_t i = 0; i < names.size(); ++i) parts[i][b] = kept.at(names[i]);
+      run(image, &kept, alone_);
+      for (size_t i = 0; i < names.size(); ++i) parts[i][b] = kept.at(names[i]).to(torch::kFloat32);
     });
     std::vector<Tensor> values;
     for (const auto& part : parts) values.push_back(torch::cat(part));
@@ -242,20 +258,48 @@ class ResNetEngine : public Engine {
 
  private:
   struct Folded {
-    Tensor weight, bias;
+    Tensor weight, bias, weight_bf16, bias_bf16;
   };
 
-  Tensor run(const Tensor& pixels, Taps* taps) const {
-    return network_forward(*network_, network_input(pixels, input_), taps, conv_norm_);
+  Tensor run(const Tensor& pixels, Taps* taps, const ConvNorm& conv_norm) const {
+    return network_forward(*network_, network_input(pixels, input_), taps, conv_norm);
+  }
+
+  // work(b, image b) without a gradient.
+  template <class Work>
+  void each_image(const Tensor& pixels, const Work& work) const {
+    const int64_t B = pixels.size(0);
+    const auto one = [&](int64_t b) {
+      const torch::NoGradGuard no_grad;
+      work(b, pixels.narrow(0, b, 1));
+    };
+    if (B >= threads()) return one_thread_each(B, one);
+    for (int64_t b = 0; b < B; ++b) one(b);
+  }
+
+  static Tensor convolved(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                          const torch::nn::Conv2d& conv) {
+    return torch::conv2d(x, weight, bias, conv->options.stride(), weight.size(2) / 2);
   }
 
   const std::shared_ptr<ResNetImpl> network_;
   const InputSpec input_;
+  const bool bf16_;
   std::map<const torch::nn::Conv2dImpl*, Folded> folded_;
   int64_t bytes_ = 0;
   const ConvNorm conv_norm_ = [this](const torch::nn::Conv2d& conv, const BatchNorm&, const Tensor& x) {
     const auto& folded = folded_.at(conv.get());
-    return torch::conv2d(x, folded.weight, folded.bias, conv->options.stride(), folded.weight.size(2) / 2);
+    return convolved(x, folded.weight, folded.bias, conv);
+  };
+  // Of one image by itself.
+  const ConvNorm alone_ = [this](const torch::nn::Conv2d& conv, const BatchNorm&, const Tensor& x) {
+    const auto& folded = folded_.at(conv.get());
+    const bool first = conv.get() == network_->conv1.get();
+    if (bf16_ && !first) return convolved(x, folded.weight_bf16, folded.bias_bf16, conv);
+    std::optional<OneThread> one_thread;
+    if (folded.weight.size(2) == 1) one_thread.emplace();
+    const Tensor y = convolved(x, folded.weight, folded.bias, conv);
+    return bf16_ ? y.to(torch::kBFloat16) : y;
   };
 };
 
@@ -291,8 +335,9 @@ Architecture resnet(const std::string& name, const std::string& summary, std::ve
 
 }  // namespace
 
-std::unique_ptr<Engine> ResNetImpl::make_engine(const InputSpec& input, Precision) {
-  return std::make_unique<ResNetEngine>(std::dynamic_pointer_cast<ResNetImpl>(shared_from_this()), input);
+std::unique_ptr<Engine> ResNetImpl::make_engine(const InputSpec& input, Precision precision) {
+  return std::make_unique<ResNetEngine>(std::dynamic_pointer_cast<ResNetImpl>(shared_from_this()), input,
+                                        precision);
 }
 
 NetworkFamily resnet_family() {

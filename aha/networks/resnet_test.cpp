@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "aha/base/parallel.h"
+#include "aha/kernels/sets/sets_under_test.h"
 #include "aha/networks/catalog.h"
 #include "aha/networks/network_classifier.h"
 #include "aha/nn/module_state.h"
@@ -67,22 +67,52 @@ TEST(ResNet, FoldsItsBatchNormsWithoutChangingTheFunction) {
     }
 }
 
-TEST(ResNet, GivesTheSameBitsInAnyBatchAndForAnyNumberOfThreads) {
-  const auto config = small_resnet(true);
-  NetworkClassifier fast(random_resnet(config), info_of(config), Precision::kF32);
-  const Tensor pixels = torch::rand({5, 3, 32, 32});
-  Tensor first;
-  for (const int count : {1, 2}) {
+void expect_same_bits(const ResNetConfig& config, Precision precision, int64_t images) {
+  NetworkClassifier fast(random_resnet(config), info_of(config), precision);
+  const Tensor pixels = torch::rand({images, 3, config.image_size, config.image_size});
+  Tensor first, first_stage;
+  for (const int count : {1, 2, 3, 4}) {
     Context context;
     context.threads = count;
     start_compute(context);
     const Tensor logits = fast.logits(pixels), stage = fast.features(pixels, {"stage.1"})[0];
-    if (!first.defined()) first = logits;
+    if (count == 1) first = logits, first_stage = stage;
     EXPECT_TRUE(logits.equal(first));
-    EXPECT_TRUE(fast.logits(pixels.narrow(0, 3, 1)).equal(first.narrow(0, 3, 1)));
-    EXPECT_TRUE(fast.features(pixels.narrow(0, 3, 1), {"stage.1"})[0].equal(stage.narrow(0, 3, 1)));
+    EXPECT_TRUE(stage.equal(first_stage));
+    const Tensor one = pixels.narrow(0, images / 2, 1);
+    EXPECT_TRUE(fast.logits(one).equal(first.narrow(0, images / 2, 1))) << count << " threads";
+    EXPECT_TRUE(fast.features(one, {"stage.1"})[0].equal(first_stage.narrow(0, images / 2, 1)));
   }
   start_compute({});
+}
+
+TEST(ResNet, GivesTheSameBitsInAnyBatchAndForAnyNumberOfThreads) {
+  for (const auto precision : {Precision::kF32, Precision::kBf16}) {
+    expect_same_bits(small_resnet(true), precision, 5);
+    // The widths of the public ones, whose convolutions are large enough for several threads.
+    for (const bool bottleneck : {false, true}) {
+      auto config = small_resnet(bottleneck);
+      config.image_size = 96, config.stem_kernel = 7;
+      config.depths = {1, 1, 1, 1}, config.widths = {64, 128, 256, 512}, config.classes = 1000;
+      expect_same_bits(config, precision, 2);
+    }
+  }
+}
+
+TEST(ResNet, Bf16IsCloseToFloat32) {
+  const auto config = small_resnet(true);
+  const auto network = random_resnet(config);
+  NetworkClassifier exact(network, info_of(config), Precision::kF32),
+      rounded(network, info_of(config), Precision::kBf16);
+  const Tensor pixels = torch::rand({3, 3, 32, 32});
+  const Tensor expected = exact.logits(pixels), found = rounded.logits(pixels);
+  if (best_kernel_set(Precision::kBf16).isa != Isa::kAvx512Bf16) {
+    EXPECT_TRUE(found.equal(expected));
+    GTEST_SKIP() << "bf16 runs in float32 here";
+  }
+  EXPECT_FALSE(found.equal(expected));
+  // Three blocks of three convolutions, two of them with a convolution beside, and a sum each.
+  EXPECT_LT(relative(found, expected), checks::chain_bound(Format::kBf16, 3 * 4 + 2));
 }
 
 TEST(ResNet, HasTheTapsOfItsStages) {

@@ -1,6 +1,7 @@
 #include "aha/nn/frozen_convnext.h"
 
 #include "aha/base/error.h"
+#include "aha/base/shared_for.h"
 #include "aha/kernels/gemm/gemm.h"
 #include "aha/kernels/layer_norm/layer_norm.h"
 #include "aha/nn/frozen_engine.h"
@@ -35,6 +36,11 @@ void copy_row(const Activations& from, int64_t row, Activations& to, int64_t to_
       std::memcpy(to.bf16() + to.panel_offset(to_row, to_column / kPanel + s) + plane * Activations::kPlane,
                   from.bf16() + from.panel_offset(row, s) + plane * Activations::kPlane,
                   sizeof(Bf16) * kPanel);
+}
+
+// What copying so many values takes, in operations of a GEMM.
+double copying(int64_t values) {
+  return 8.0 * static_cast<double>(values);
 }
 
 // Row of the stage before whose pixel is quarter q of row r.
@@ -225,11 +231,13 @@ void FrozenConvNext::Body::down_forward(Workspace& w, size_t s, int64_t images) 
                space.down_xhat[p.index], space.down_rstd.data() + p.first_row);
   });
   const int64_t R = images * stage.pixels(), piece_rows = before.piece_rows();
-  for (int64_t r = 0; r < R; ++r)
-    for (int64_t q = 0; q < 4; ++q) {
-      const int64_t from = row_before(before, r, q);
-      copy_row(space.down_xhat[from / piece_rows], from % piece_rows, space.quarters, r, q * before.width);
-    }
+  shared_ranges(R, 1, copying(R * 4 * before.width), [&](int64_t first, int64_t end) {
+    for (int64_t r = first; r < end; ++r)
+      for (int64_t q = 0; q < 4; ++q) {
+        const int64_t from = row_before(before, r, q);
+        copy_row(space.down_xhat[from / piece_rows], from % piece_rows, space.quarters, r, q * before.width);
+      }
+  });
   gemm(k, R, space.quarters, stage.down.forward(), StoreRows{w.x.data(), stage.width, stage.down.bias()});
 }
 
@@ -308,10 +316,13 @@ void FrozenConvNext::Body::down_backward(Workspace& w, size_t s, int64_t images)
     gemm(k, p.rows, space.dx_operand[p.index], down_back,
          StoreRows{w.dquarters.data() + p.first_row * wide, wide});
   });
-  for (int64_t r = 0; r < images * stage.pixels(); ++r)
-    for (int64_t q = 0; q < 4; ++q)
-      std::memcpy(w.rows.data() + row_before(before, r, q) * before.width,
-                  w.dquarters.data() + r * wide + q * before.width, sizeof(float) * before.width);
+  const int64_t R = images * stage.pixels();
+  shared_ranges(R, 1, copying(R * wide), [&](int64_t first, int64_t end) {
+    for (int64_t r = first; r < end; ++r)
+      for (int64_t q = 0; q < 4; ++q)
+        std::memcpy(w.rows.data() + row_before(before, r, q) * before.width,
+                    w.dquarters.data() + r * wide + q * before.width, sizeof(float) * before.width);
+  });
   before.each(images, [&](const LinePieces::Piece& p) {
     float* dx = w.dx.data() + p.first_row * before.width;
     std::memset(dx, 0, sizeof(float) * p.rows * before.width);

@@ -1,6 +1,7 @@
 #include "aha/nn/frozen_engine.h"
 
 #include "aha/base/parallel.h"
+#include "aha/base/shared_for.h"
 #include "aha/nn/plain_tensors.h"
 
 namespace aha {
@@ -43,7 +44,7 @@ void FrozenBody::for_chunks(const Tensor& pixels, bool save,
                             const std::function<void(Taken& w, int64_t first, int64_t n)>& work) {
   const Tensor in = plain_from(pixels);  // (B, 3, H, W)
   const int64_t B = in.size(0), chunk = chunk_size(B), size = int64_t{3} * geometry.height * geometry.width;
-  parallel_for((B + chunk - 1) / chunk, [&](int64_t c, int) {
+  parallel_pieces((B + chunk - 1) / chunk, [&](int64_t c) {
     const int64_t first = c * chunk, n = std::min(chunk, B - first);
     auto w = take(chunk, save);
     show(in.data_ptr<float>() + first * size, n, *w);

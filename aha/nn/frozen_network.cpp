@@ -5,6 +5,7 @@
 
 #include "aha/base/error.h"
 #include "aha/base/parallel.h"
+#include "aha/base/shared_for.h"
 #include "aha/kernels/elementwise/elementwise.h"
 #include "aha/nn/frozen_engine.h"
 #include "aha/nn/plain_tensors.h"
@@ -15,15 +16,19 @@ namespace {
 // d loss / d pixels of one image from the rows of its patches.
 void pixels_from_patch_rows(const PatchGeometry& g, const float* rows, int64_t stride, float* pixels) {
   const int across = g.width / g.patch;
-  for (int64_t p = 0; p < g.patches(); ++p) {
-    const float* row = rows + (g.prefix_tokens + p) * stride;
-    const int64_t top = p / across * g.patch, left = p % across * g.patch;
-    for (int c = 0; c < 3; ++c)
-      for (int y = 0; y < g.patch; ++y)
-        for (int x = 0; x < g.patch; ++x)
-          pixels[(c * g.height + top + y) * g.width + left + x] =
-              static_cast<float>(row[(c * g.patch + y) * g.patch + x] / g.std[c]);
-  }
+  constexpr double kOfAValue = 50;  // operations: a division
+  shared_ranges(g.patches(), 1, kOfAValue * static_cast<double>(g.patches() * g.columns()),
+                [&](int64_t from, int64_t end) {
+                  for (int64_t p = from; p < end; ++p) {
+                    const float* row = rows + (g.prefix_tokens + p) * stride;
+                    const int64_t top = p / across * g.patch, left = p % across * g.patch;
+                    for (int c = 0; c < 3; ++c)
+                      for (int y = 0; y < g.patch; ++y)
+                        for (int x = 0; x < g.patch; ++x)
+                          pixels[(c * g.height + top + y) * g.width + left + x] =
+                              static_cast<float>(row[(c * g.patch + y) * g.patch + x] / g.std[c]);
+                  }
+                });
 }
 
 // The whole network as one node: keeps chunks' workspaces until the gradient has passed, as many as may be
@@ -78,7 +83,7 @@ struct LogitsFunction : torch::autograd::Function<LogitsFunction> {
     const Tensor pixels = plain_from(context->get_saved_variables()[0]);
     Tensor out = torch::zeros(pixels.sizes());
     const int64_t image_size = out[0].numel();
-    parallel_for(static_cast<int64_t>(state.chunks.size()), [&](int64_t c, int) {
+    parallel_pieces(static_cast<int64_t>(state.chunks.size()), [&](int64_t c) {
       const int64_t first = c * chunk, n = std::min(chunk, B - first),
                     stride = rounded_to_panel(net->geometry.columns());
       FrozenBody::Taken again = state.chunks[c] ? nullptr : net->take(chunk, true);
@@ -188,7 +193,7 @@ PerturbedScores FrozenNetwork::perturbed_scores(const PerturbedImages& images, b
   const auto keep_of = [&](int64_t i) {
     return std::span<const float>(keep.data_ptr<float>() + i * K, static_cast<size_t>(K));
   };
-  parallel_for((total + chunk - 1) / chunk, [&](int64_t c, int) {
+  parallel_pieces((total + chunk - 1) / chunk, [&](int64_t c) {
     const int64_t first = c * chunk, n = std::min(chunk, total - first);
     auto w = net.take(chunk, with_gradient);
     for (int64_t i = 0; i < n; ++i)

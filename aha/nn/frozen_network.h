@@ -1,9 +1,11 @@
 // A frozen classifier on the fast kernels, as those who use it see it: logits, and the probabilities of
 // perturbed images, both with their exact derivatives.
 //
-// Images are processed in chunks, one thread per chunk; a row's value does not depend on its chunk, so
-// results are the same for any number of threads and any batch split. Weights never get gradients. What the
-// networks are: frozen_vit.h, frozen_convnext.h. What one of them has to provide: frozen_engine.h.
+// Images are processed in chunks, one thread per chunk; threads without a chunk take parts of what the others
+// compute (base/shared_for.h): one image alone runs on all of them. A row's value depends neither on its
+// chunk nor on the part, so results are the same for any number of threads and any batch split. Weights never
+// get gradients. What the networks are: frozen_vit.h, frozen_convnext.h. What one of them has to provide:
+// frozen_engine.h.
 #pragma once
 
 #include <memory>

@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "aha/base/error.h"
-#include "aha/base/parallel.h"
+#include "aha/base/shared_for.h"
 #include "aha/kernels/gemm/gemm.h"
 #include "aha/kernels/layer_norm/layer_norm.h"
 #include "aha/kernels/weight_gradient/weight_gradient.h"
@@ -592,7 +592,7 @@ Tensor FrozenVit::patch_subset_logits(const Tensor& pixels, const Tensor& patche
   });
   // One list of B * S subsets, cut into chunks wherever it falls.
   const int64_t chunk = even_chunk(B * S, Body::most_images(tokens));
-  parallel_for((B * S + chunk - 1) / chunk, [&](int64_t c, int) {
+  parallel_pieces((B * S + chunk - 1) / chunk, [&](int64_t c) {
     const int64_t first = c * chunk, n = std::min(chunk, B * S - first);
     auto workspace = net.take_subset(chunk, tokens);
     auto& w = static_cast<Body::Workspace&>(*workspace);

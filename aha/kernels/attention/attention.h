@@ -24,6 +24,12 @@ struct AttentionInput {
   int64_t images = 0;  // the first so many of them
 };
 
+// What one call of a kernel computes: queries of a head of an image, from a multiple of 32 on (any in
+// float32).
+struct AttentionPart {
+  int64_t image = 0, head = 0, first_query = 0, end_query = 0;
+};
+
 // out: row image * queries + query, heads * width columns. log_sum_exp: (images, heads, queries); null = not
 // wanted.
 void attention_forward(const KernelSet& kernels, const AttentionInput& input, Activations& out,

@@ -43,7 +43,8 @@ class AttentionTiles {
   explicit AttentionTiles(const AttentionInput& input)
       : in_(input), queries_(input.q->tokens()), tokens_(input.k->tokens()), width_(input.q->width()) {}
 
-  void forward(Activations& out, float* log_sum_exp) {
+  void forward(const AttentionPart& part, Activations& out, float* log_sum_exp) {
+    const int64_t image = part.image, head = part.head;
     const PanelsOf<Form> to(out);
     Bf16* keys = scratch_.keys.at_least(size(kTokens, kWidth));
     Bf16* values = scratch_.value_rows.at_least(size(kTokens, kWidth));
@@ -51,66 +52,57 @@ class AttentionTiles {
     float* scores = scratch_.scores.at_least(kPanel * padded_);
     float* sums = scratch_.sums.at_least(kPanel * width_);
     Hardware::begin();
-    for (int64_t image = 0; image < in_.images; ++image)
-      for (int64_t head = 0; head < in_.q->heads(); ++head) {
-        const Tiles q = rows_of(*in_.q, image, head);
-        each_plane(*in_.k, image, head, [&](const Bf16* from, int plane) {
-          interleave_transposed(from, padded_, width_, keys + plane * padded_ * width_);
-        });
-        each_plane(*in_.v, image, head, [&](const Bf16* from, int plane) {
-          interleave(from, padded_, width_, values + plane * padded_ * width_);
-        });
-        for (int64_t t = 0; t < queries_; t += kPanel) {
-          const int64_t live = queries_ - t < kPanel ? queries_ - t : kPanel;
-          const int64_t row_tiles = (live + 15) / 16;
-          multiply_small<Hardware, kPlanes>(row_tiles, column_tiles(), width_ / 32, moved(q, t * width_),
-                                            transposed_tiles(keys), scores, padded_);
-          float scale[kPanel];
-          for (int64_t r = 0; r < live; ++r) {
-            float* row = scores + r * padded_;
-            for (int64_t j = tokens_; j < padded_; ++j) row[j] = kNoWeight;
-            const RowSum found = exponentials_of_row(row, padded_);
-            scale[r] = 1.0f / found.sum;
-            if (log_sum_exp)
-              log_sum_exp[(image * in_.q->heads() + head) * queries_ + t + r] =
-                  found.maximum + std::log(found.sum);
-            for (int64_t j = 0; j < padded_; j += kPanel)
-              Form::put(weights + r * padded_ + j, kPanel * padded_, load_panel(row + j));
-          }
-          multiply_small<Hardware, kPlanes>(row_tiles, width_ / 16, padded_ / 32, block_rows(weights),
-                                            row_tiles_of(values), sums, width_);
-          for (int64_t r = 0; r < live; ++r)
-            for (int64_t c = 0; c < width_; c += kPanel)
-              to.put(image * queries_ + t + r, (head * width_ + c) / kPanel,
-                     load_panel(sums + r * width_ + c) * splat(scale[r]));
-        }
+    const Tiles q = rows_of(*in_.q, image, head);
+    each_plane(*in_.k, image, head, [&](const Bf16* from, int plane) {
+      interleave_transposed(from, padded_, width_, keys + plane * padded_ * width_);
+    });
+    each_plane(*in_.v, image, head, [&](const Bf16* from, int plane) {
+      interleave(from, padded_, width_, values + plane * padded_ * width_);
+    });
+    for (int64_t t = part.first_query; t < part.end_query; t += kPanel) {
+      const int64_t live = part.end_query - t < kPanel ? part.end_query - t : kPanel;
+      const int64_t row_tiles = (live + 15) / 16;
+      multiply_small<Hardware, kPlanes>(row_tiles, column_tiles(), width_ / 32, moved(q, t * width_),
+                                        transposed_tiles(keys), scores, padded_);
+      float scale[kPanel];
+      for (int64_t r = 0; r < live; ++r) {
+        float* row = scores + r * padded_;
+        for (int64_t j = tokens_; j < padded_; ++j) row[j] = kNoWeight;
+        const RowSum found = exponentials_of_row(row, padded_);
+        scale[r] = 1.0f / found.sum;
+        if (log_sum_exp)
+          log_sum_exp[(image * in_.q->heads() + head) * queries_ + t + r] =
+              found.maximum + std::log(found.sum);
+        for (int64_t j = 0; j < padded_; j += kPanel)
+          Form::put(weights + r * padded_ + j, kPanel * padded_, load_panel(row + j));
       }
+      multiply_small<Hardware, kPlanes>(row_tiles, width_ / 16, padded_ / 32, block_rows(weights),
+                                        row_tiles_of(values), sums, width_);
+      for (int64_t r = 0; r < live; ++r)
+        for (int64_t c = 0; c < width_; c += kPanel)
+          to.put(image * queries_ + t + r, (head * width_ + c) / kPanel,
+                 load_panel(sums + r * width_ + c) * splat(scale[r]));
+    }
     Hardware::end();
   }
 
-  void backward(const AttentionGradient& job) {
+  void backward(int64_t image, int64_t head, const AttentionGradient& job) {
     reserve_backward();
     Hardware::begin();
-    for (int64_t image = 0; image < in_.images; ++image)
-      for (int64_t head = 0; head < in_.q->heads(); ++head) {
-        prepare_operands(*job.dout, image, head);
-        for (int64_t t = 0; t < queries_; t += kPanel) backward_of_queries(job, image, head, t);
-        store_gemm(back_.query_columns, back_.d_score_tiles, image, *job.dk, job.dk_column + head * width_);
-        store_gemm(back_.gradient_columns, back_.weight_tiles, image, *job.dv, job.dv_column + head * width_);
-      }
+    prepare_operands(*job.dout, image, head);
+    for (int64_t t = 0; t < queries_; t += kPanel) backward_of_queries(job, image, head, t);
+    store_gemm(back_.query_columns, back_.d_score_tiles, image, *job.dk, job.dk_column + head * width_);
+    store_gemm(back_.gradient_columns, back_.weight_tiles, image, *job.dv, job.dv_column + head * width_);
     Hardware::end();
   }
 
-  void weights(const AttentionWeights& job) {
-    const int64_t heads = in_.q->heads();
+  void weights(int64_t head, const AttentionWeights& job) {
+    const int64_t heads = in_.q->heads(), to = head * job.queries * tokens_;
+    const float* log_sum = job.log_sum_exp + (job.image * heads + head) * queries_;
     Hardware::begin();
-    for (int64_t head = 0; head < heads; ++head) {
-      const int64_t to = head * job.queries * tokens_;
-      const float* log_sum = job.log_sum_exp + (job.image * heads + head) * queries_;
-      multiply_rows(job, *in_.q, *in_.k, head, job.weights + to,
-                    [&](float* row, int64_t query) { weights_of_row(row, padded_, log_sum[query]); });
-      if (job.dout) multiply_rows(job, *job.dout, *in_.v, head, job.d_weights + to, [](float*, int64_t) {});
-    }
+    multiply_rows(job, *in_.q, *in_.k, head, job.weights + to,
+                  [&](float* row, int64_t query) { weights_of_row(row, padded_, log_sum[query]); });
+    if (job.dout) multiply_rows(job, *job.dout, *in_.v, head, job.d_weights + to, [](float*, int64_t) {});
     Hardware::end();
   }
 
@@ -297,18 +289,20 @@ class AttentionTiles {
 };
 
 template <class Hardware, class Form>
-void attention_forward_tiles(const AttentionInput& input, Activations& out, float* log_sum_exp) {
-  AttentionTiles<Hardware, Form>(input).forward(out, log_sum_exp);
+void attention_forward_tiles(const AttentionInput& input, const AttentionPart& part, Activations& out,
+                             float* log_sum_exp) {
+  AttentionTiles<Hardware, Form>(input).forward(part, out, log_sum_exp);
 }
 
 template <class Hardware, class Form>
-void attention_backward_tiles(const AttentionInput& input, const AttentionGradient& job) {
-  AttentionTiles<Hardware, Form>(input).backward(job);
+void attention_backward_tiles(const AttentionInput& input, int64_t image, int64_t head,
+                              const AttentionGradient& job) {
+  AttentionTiles<Hardware, Form>(input).backward(image, head, job);
 }
 
 template <class Hardware, class Form>
-void attention_weights_tiles(const AttentionInput& input, const AttentionWeights& job) {
-  AttentionTiles<Hardware, Form>(input).weights(job);
+void attention_weights_tiles(const AttentionInput& input, int64_t head, const AttentionWeights& job) {
+  AttentionTiles<Hardware, Form>(input).weights(head, job);
 }
 
 }  // namespace

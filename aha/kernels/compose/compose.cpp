@@ -1,6 +1,7 @@
 #include "aha/kernels/compose/compose.h"
 
 #include "aha/base/error.h"
+#include "aha/base/shared_for.h"
 #include "aha/kernels/kernel_set.h"
 
 namespace aha {
@@ -31,19 +32,28 @@ PatchSource::PatchSource(const PatchGeometry& geometry, std::span<const float> i
   difference_ = AlignedBuffer<float>(geometry.patches() * padded_columns());
   region_ = AlignedBuffer<int32_t>(geometry.patches() * padded_area());
   const int64_t across = width / patch;
-  for (int64_t p = 0; p < geometry.patches(); ++p)
-    for (int y = 0; y < patch; ++y)
-      for (int x = 0; x < patch; ++x) {
-        const int64_t pixel = (p / across * patch + y) * width + p % across * patch + x;
-        const int64_t within = int64_t{y} * patch + x;
-        region_[p * padded_area() + within] = region[pixel];
-        for (int c = 0; c < 3; ++c) {
-          const int64_t to = p * padded_columns() + c * area() + within;
-          const double shown = image[c * pixels + pixel], hidden = reference[c * pixels + pixel];
-          base_[to] = static_cast<float>((hidden - geometry.mean[c]) / geometry.std[c]);
-          difference_[to] = static_cast<float>((shown - hidden) / geometry.std[c]);
-        }
-      }
+  const bool perturbed = image.data() != reference.data();
+  // A line of a patch at a time, so that the divisions run in vectors.
+  const auto lay_out = [&](int64_t p, int y) {
+    const int64_t pixel = (p / across * patch + y) * width + p % across * patch, within = int64_t{y} * patch;
+    std::copy_n(region.data() + pixel, patch, region_.data() + p * padded_area() + within);
+    for (int c = 0; c < 3; ++c) {
+      const int64_t to = p * padded_columns() + c * area() + within;
+      const float *shown = image.data() + c * pixels + pixel, *hidden = reference.data() + c * pixels + pixel;
+      const double mean = geometry.mean[c], std = geometry.std[c];
+      float *base = base_.data() + to, *difference = difference_.data() + to;
+      for (int x = 0; x < patch; ++x) base[x] = static_cast<float>((double{hidden[x]} - mean) / std);
+      if (!perturbed) continue;  // zeros are there
+      for (int x = 0; x < patch; ++x)
+        difference[x] = static_cast<float>((double{shown[x]} - double{hidden[x]}) / std);
+    }
+  };
+  constexpr double kOfAPixel = 100;  // operations
+  shared_ranges(geometry.patches(), 1, kOfAPixel * static_cast<double>(pixels),
+                [&](int64_t first, int64_t end) {
+                  for (int64_t p = first; p < end; ++p)
+                    for (int y = 0; y < patch; ++y) lay_out(p, y);
+                });
 }
 
 void compose(const KernelSet& kernels, const PatchSource& source, std::span<const float> keep,

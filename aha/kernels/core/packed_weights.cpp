@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "aha/base/error.h"
+#include "aha/base/shared_for.h"
 #include "aha/kernels/sets/kernels_ref.h"
 
 namespace aha {
@@ -91,11 +92,21 @@ void transpose_weights(const KernelSet& kernels, const PackedWeights& from, Pack
     throw input_error("transpose: expected weights in {}, found {}", name_of(kernels.format),
                       name_of(from.format()));
   to.become(from.format(), from.inputs(), from.outputs());
-  kernels.transpose_weights(from, to);
+  constexpr double kOfABlock = 2e4;  // operations, of 32 x 32 weights: waits for memory
+  const int64_t blocks = to.padded_outputs() / kPanel;
+  shared_ranges(blocks, 1, kOfABlock * static_cast<double>(blocks * (to.padded_inputs() / kPanel)),
+                [&](int64_t first, int64_t end) { kernels.transpose_weights(from, to, first, end); });
 }
 
-void transpose_weights_ref(const PackedWeights& from, PackedWeights& to) {
-  to = PackedWeights::backward(from.format(), from.unpacked().data(), from.outputs(), from.inputs());
+void transpose_weights_ref(const PackedWeights& from, PackedWeights& to, int64_t first, int64_t end) {
+  const auto whole =
+      PackedWeights::backward(from.format(), from.unpacked().data(), from.outputs(), from.inputs());
+  const int64_t a_block = kBlock * (to.padded_inputs() / kPanel);  // elements of a plane of 32 outputs
+  if (from.format() == Format::kF32)
+    std::copy(whole.f32() + first * a_block, whole.f32() + end * a_block, to.f32() + first * a_block);
+  else
+    std::copy(whole.bf16() + first * a_block * to.planes(), whole.bf16() + end * a_block * to.planes(),
+              to.bf16() + first * a_block * to.planes());
 }
 
 }  // namespace aha

@@ -79,9 +79,9 @@ inline void transpose_block(const Bf16* from, Bf16* to) {
 
 #else
 
-inline void transpose_8x8(const float* from, float* to) {
+inline void transpose_8x8(const float* from, float* to, int64_t stride = kPanel) {
   __m256 a[8], b[8];
-  for (int i = 0; i < 8; ++i) a[i] = load(from + i * kPanel);
+  for (int i = 0; i < 8; ++i) a[i] = load(from + i * stride);
   for (int i = 0; i < 8; i += 2) {
     b[i] = _mm256_unpacklo_ps(a[i], a[i + 1]);
     b[i + 1] = _mm256_unpackhi_ps(a[i], a[i + 1]);
@@ -107,21 +107,24 @@ inline void transpose_block(const float* from, float* to) {
 #endif
 
 template <class Element>
-void transpose_blocks(const Element* from, Element* to, const PackedWeights& shape) {
+void transpose_blocks(const Element* from, Element* to, const PackedWeights& shape, int64_t first,
+                      int64_t end) {
   constexpr int64_t kBlock = kPanel * kPanel;
   const int64_t across = shape.padded_inputs() / kPanel, down = shape.padded_outputs() / kPanel,
                 planes = shape.planes();
-  for (int64_t k = 0; k < across; ++k)
+  to += first * down * planes * kBlock;
+  for (int64_t k = first; k < end; ++k)
     for (int64_t n = 0; n < down; ++n)
       for (int64_t plane = 0; plane < planes; ++plane, to += kBlock)
         transpose_block(from + ((n * across + k) * planes + plane) * kBlock, to);
 }
 
-inline void transpose_weights_vector(const PackedWeights& from, PackedWeights& to) {
+inline void transpose_weights_vector(const PackedWeights& from, PackedWeights& to, int64_t first,
+                                     int64_t end) {
 #if defined(__AVX512F__)
-  if (from.format() != Format::kF32) return transpose_blocks(from.bf16(), to.bf16(), from);
+  if (from.format() != Format::kF32) return transpose_blocks(from.bf16(), to.bf16(), from, first, end);
 #endif
-  transpose_blocks(from.f32(), to.f32(), from);
+  transpose_blocks(from.f32(), to.f32(), from, first, end);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "aha/kernels/depthwise/depthwise.h"
 
 #include "aha/base/error.h"
+#include "aha/base/shared_for.h"
 #include "aha/kernels/kernel_set.h"
 
 namespace aha {
@@ -50,7 +51,9 @@ void depthwise(const KernelSet& kernels, int64_t first_line, int64_t lines, cons
     throw input_error("depthwise: expected an operand of {} x {} in {}, found {} x {} in {}",
                       lines * job.width, channels, name_of(kernels.format), job.operand->rows(),
                       job.operand->columns(), name_of(job.operand->format()));
-  kernels.depthwise(first_line, lines, job);
+  const double operations = 2.0 * DepthwiseWeights::kTaps * static_cast<double>(lines * job.width * channels);
+  shared_ranges(lines * (channels / kPanel), 1, operations,
+                [&](int64_t first, int64_t end) { kernels.depthwise(first_line, lines, first, end, job); });
 }
 
 void depthwise_weight_gradient(const KernelSet& kernels, int64_t images, const DepthwiseWeightGradient& job) {

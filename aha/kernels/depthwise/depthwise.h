@@ -12,7 +12,8 @@
 //   dkernel[c, i, j] += sum over y, x of dout[y, x, c] * in[y + i - 3, x + j - 3, c],    dbias[c] += sum of
 //   dout[., c]
 //
-// Cost: 98 flops a pixel and channel each, float32 in every kernel set. One thread.
+// Cost: 98 flops a pixel and channel each, float32 in every kernel set. Where workers are idle they share the
+// lines and panels of channels; the gradient of the kernel is one thread's.
 //
 // A direct kernel because oneDNN's is slower where this network needs it; see depthwise_vector.h for the
 // figures.

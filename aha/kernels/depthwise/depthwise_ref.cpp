@@ -2,13 +2,13 @@
 
 namespace aha {
 
-void depthwise_ref(int64_t first_line, int64_t lines, const DepthwiseJob& job) {
+void depthwise_ref(int64_t first_line, int64_t lines, int64_t first, int64_t end, const DepthwiseJob& job) {
   constexpr int64_t kSide = DepthwiseWeights::kSide, kReach = DepthwiseWeights::kReach;
-  for (int64_t l = 0; l < lines; ++l)
+  for (int64_t part = first; part < end; ++part)
     for (int64_t x = 0; x < job.width; ++x)
-      for (int64_t c = 0; c < job.weights->channels(); ++c) {
-        const int64_t image = (first_line + l) / job.height, y = (first_line + l) % job.height,
-                      row = l * job.width + x;
+      for (int64_t c = part / lines * kPanel; c < (part / lines + 1) * kPanel; ++c) {
+        const int64_t l = part % lines, image = (first_line + l) / job.height,
+                      y = (first_line + l) % job.height, row = l * job.width + x;
         float& out = job.out[row * job.out_stride + c];
         double sum = job.add ? out : job.weights->bias()[c];
         for (int64_t i = 0; i < kSide; ++i)

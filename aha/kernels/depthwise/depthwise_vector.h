@@ -91,32 +91,32 @@ inline void for_tiles(int64_t width, const Work& work) {
 }
 
 template <class Form>
-void depthwise_panels(int64_t first_line, int64_t lines, const DepthwiseJob& job) {
+void depthwise_panels(int64_t first_line, int64_t lines, int64_t first, int64_t end,
+                      const DepthwiseJob& job) {
   const int64_t line_stride = job.width * job.in_stride;
-  for (int64_t s = 0; s < job.weights->channels() / kPanel; ++s)
-    for (int64_t l = 0; l < lines; ++l) {
-      const int64_t image = (first_line + l) / job.height;
-      const float* in = job.in + image * job.height * line_stride + s * kPanel;
-      float* out = job.out + l * job.width * job.out_stride + s * kPanel;
-      for (int v = 0; v < kVecs; ++v)
-        for_tiles(job.width, [&](int64_t x, int64_t pixels, bool inner_left, bool inner_right) {
-          const DepthwiseTile tile{in + x * job.in_stride + v * kLanes,
-                                   job.in_stride,
-                                   line_stride,
-                                   (first_line + l) % job.height,
-                                   job.height,
-                                   job.weights->panel(s) + v * kLanes,
-                                   out + x * job.out_stride + v * kLanes,
-                                   job.out_stride,
-                                   job.add ? nullptr : job.weights->bias() + s * kPanel + v * kLanes};
-          kDepthwiseTileFunctions[pixels - 1](tile, inner_left, inner_right);
-        });
-      if (job.operand) {
-        const PanelsOf<Form> operand(*job.operand);
-        for (int64_t x = 0; x < job.width; ++x)
-          operand.put(l * job.width + x, s, load_panel(out + x * job.out_stride));
-      }
+  for (int64_t i = first; i < end; ++i) {
+    const int64_t s = i / lines, l = i % lines, image = (first_line + l) / job.height;
+    const float* in = job.in + image * job.height * line_stride + s * kPanel;
+    float* out = job.out + l * job.width * job.out_stride + s * kPanel;
+    for (int v = 0; v < kVecs; ++v)
+      for_tiles(job.width, [&](int64_t x, int64_t pixels, bool inner_left, bool inner_right) {
+        const DepthwiseTile tile{in + x * job.in_stride + v * kLanes,
+                                 job.in_stride,
+                                 line_stride,
+                                 (first_line + l) % job.height,
+                                 job.height,
+                                 job.weights->panel(s) + v * kLanes,
+                                 out + x * job.out_stride + v * kLanes,
+                                 job.out_stride,
+                                 job.add ? nullptr : job.weights->bias() + s * kPanel + v * kLanes};
+        kDepthwiseTileFunctions[pixels - 1](tile, inner_left, inner_right);
+      });
+    if (job.operand) {
+      const PanelsOf<Form> operand(*job.operand);
+      for (int64_t x = 0; x < job.width; ++x)
+        operand.put(l * job.width + x, s, load_panel(out + x * job.out_stride));
     }
+  }
 }
 
 // The gradient of the kernel: a tile of dout stays in registers, and each input is loaded once for seven

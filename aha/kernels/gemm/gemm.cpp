@@ -1,6 +1,7 @@
 #include "aha/kernels/gemm/gemm.h"
 
 #include "aha/base/error.h"
+#include "aha/base/shared_for.h"
 #include "aha/kernels/kernel_set.h"
 
 namespace aha {
@@ -51,6 +52,26 @@ struct Check {
   }
 };
 
+// Rows of a part: whole tiles of 14 and 6 rows in float32, of 32 in the other forms.
+int64_t row_unit(Format format) {
+  return format == Format::kF32 ? 42 : kPanel;
+}
+
+// Of `units` that are handed out to workers, the share of the one who gets most.
+double largest_share(int64_t units, int64_t workers) {
+  return static_cast<double>((units + workers - 1) / workers) / static_cast<double>(units);
+}
+
+// Columns leave each worker with its own part of the weights, rows with its own part of x: what is larger is
+// read once, unless that gives one worker more to do.
+bool splits_columns(const KernelSet& kernels, int64_t rows, const PackedWeights& weights) {
+  const int64_t workers = helpers() + 1, columns = weights.padded_outputs();
+  const double by_rows =
+                   largest_share((rows + row_unit(kernels.format) - 1) / row_unit(kernels.format), workers),
+               by_columns = largest_share(columns / kPanel, workers);
+  return by_rows == by_columns ? columns >= rows : by_columns < by_rows;
+}
+
 }  // namespace
 
 void gemm(const KernelSet& kernels, int64_t rows, const Activations& x, const PackedWeights& weights,
@@ -61,7 +82,16 @@ void gemm(const KernelSet& kernels, int64_t rows, const Activations& x, const Pa
                       weights.inputs(), name_of(kernels.format), x.rows(), x.columns(), name_of(x.format()),
                       name_of(weights.format()));
   std::visit(Check{kernels, rows, weights.padded_outputs()}, epilogue);
-  kernels.gemm(rows, x, weights, epilogue);
+  const int64_t columns = weights.padded_outputs();
+  const double operations = 2.0 * static_cast<double>(rows * columns * weights.padded_inputs());
+  if (splits_columns(kernels, rows, weights))
+    shared_ranges(columns, kPanel, operations, [&](int64_t first, int64_t end) {
+      kernels.gemm({0, rows, first, end}, x, weights, epilogue);
+    });
+  else
+    shared_ranges(rows, row_unit(kernels.format), operations, [&](int64_t first, int64_t end) {
+      kernels.gemm({first, end, 0, columns}, x, weights, epilogue);
+    });
 }
 
 }  // namespace aha

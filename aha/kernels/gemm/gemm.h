@@ -4,7 +4,8 @@
 // that bias, GELU, residual and the cut into heads cost no pass over memory. Sums are float32. The value of a
 // row depends on that row and the weights alone: not on how many rows there are, nor on its place among them.
 //
-// Cost: 2 * rows * K * N flops. One thread; callers split images among threads.
+// Cost: 2 * rows * K * N flops. Callers split images among threads; where helpers are idle
+// (base/shared_for.h) the rows or the columns of one product are split too.
 #pragma once
 
 #include <array>
@@ -64,6 +65,12 @@ struct StoreHeads {
 
 using Epilogue = std::variant<StoreRows, AddToRows, StoreWithTable, StoreActivations, GeluToActivations,
                               ScaleToActivations, StoreHeads>;
+
+// What one call of a kernel computes of the result: rows from a multiple of 32 on (of any row in float32),
+// columns from a multiple of 32 to another.
+struct GemmPart {
+  int64_t first_row = 0, end_row = 0, first_column = 0, end_column = 0;
+};
 
 struct KernelSet;
 

@@ -14,15 +14,16 @@ namespace {
 constexpr int64_t kDotBlockBytes = int64_t{1} << 19;
 
 template <class Hardware, class Finish>
-void gemm_dot_rows(int64_t rows, const Activations& x, const PackedWeights& weights, const Finish& finish) {
+void gemm_dot_rows(const GemmPart& part, const Activations& x, const PackedWeights& weights,
+                   const Finish& finish) {
   constexpr int64_t kStepElements = kPanel * kPanel;
   const int64_t steps = weights.padded_inputs() / kPanel;
   int64_t block = kDotBlockBytes / (steps * kPanel * 2) / kPanel * kPanel;
   if (block < kPanel) block = kPanel;
   alignas(64) float buffer[kDotRows * kPanel];
-  for (int64_t m0 = 0; m0 < rows; m0 += block) {
-    const int64_t end = m0 + block < rows ? m0 + block : rows;
-    for (int64_t n = 0; n < weights.padded_outputs(); n += kPanel) {
+  for (int64_t m0 = part.first_row; m0 < part.end_row; m0 += block) {
+    const int64_t end = m0 + block < part.end_row ? m0 + block : part.end_row;
+    for (int64_t n = part.first_column; n < part.end_column; n += kPanel) {
       const Bf16* panel = weights.bf16() + n / kPanel * steps * kStepElements;
       const auto finish_panel = finish.at(n);
       for (int64_t m = m0; m < end; m += kDotRows) {
@@ -42,8 +43,9 @@ void gemm_dot_rows(int64_t rows, const Activations& x, const PackedWeights& weig
 }
 
 template <class Hardware, class Form>
-void gemm_dots(int64_t rows, const Activations& x, const PackedWeights& weights, const Epilogue& epilogue) {
-  std::visit([&](const auto& e) { gemm_dot_rows<Hardware>(rows, x, weights, finisher<Form>(e, weights)); },
+void gemm_dots(const GemmPart& part, const Activations& x, const PackedWeights& weights,
+               const Epilogue& epilogue) {
+  std::visit([&](const auto& e) { gemm_dot_rows<Hardware>(part, x, weights, finisher<Form>(e, weights)); },
              epilogue);
 }
 

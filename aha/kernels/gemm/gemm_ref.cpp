@@ -50,10 +50,11 @@ void finish(const StoreHeads& e, int64_t, int64_t row, int64_t n, double sum) {
 
 }  // namespace
 
-void gemm_ref(int64_t rows, const Activations& x, const PackedWeights& weights, const Epilogue& epilogue) {
+void gemm_ref(const GemmPart& part, const Activations& x, const PackedWeights& weights,
+              const Epilogue& epilogue) {
   const int64_t columns = weights.padded_outputs();
-  for (int64_t row = 0; row < rows; ++row)
-    for (int64_t n = 0; n < columns; ++n) {
+  for (int64_t row = part.first_row; row < part.end_row; ++row)
+    for (int64_t n = part.first_column; n < part.end_column; ++n) {
       double sum = 0;
       for (int64_t k = 0; k < weights.inputs(); ++k) sum += double{x.at(row, k)} * weights.at(n, k);
       std::visit([&](const auto& e) { finish(e, columns, row, n, sum); }, epilogue);

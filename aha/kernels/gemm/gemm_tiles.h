@@ -124,36 +124,37 @@ inline void multiply_block(const Bf16* x, const Bf16* w, int64_t steps, float* s
 }
 
 template <class Hardware, class Form, int kRowsPerStep, class Finish>
-void gemm_passes(int64_t rows, const Activations& x, const PackedWeights& weights, const Finish& finish,
-                 int64_t passes) {
+void gemm_passes(const GemmPart& part, const Activations& x, const PackedWeights& weights,
+                 const Finish& finish, int64_t passes) {
   constexpr int kPlanes = Form::kPlanes;
   constexpr int64_t kStepElements = 2 * kTile * kPlanes, kRowBlocks = kPlanes == 1 ? 13 : 6;
   using Panel = decltype(finish.at(0));
   static thread_local AlignedBuffer<float> scratch;
 
   const int64_t steps = weights.padded_inputs() / kPanel, steps_per_pass = (steps + passes - 1) / passes;
-  const int64_t panels = weights.padded_outputs() / kPanel, blocks = rounded_to_panel(rows) / kPanel;
-  float* sums = scratch.at_least((passes == 1 ? 2 : panels * kRowBlocks) * kBlockSums);
-  Pending<Panel> before{nullptr, 0, 0, finish.at(0)};
+  const int64_t first_panel = part.first_column / kPanel, end_panel = part.end_column / kPanel,
+                end_block = rounded_to_panel(part.end_row) / kPanel;
+  float* sums = scratch.at_least((passes == 1 ? 2 : (end_panel - first_panel) * kRowBlocks) * kBlockSums);
+  Pending<Panel> before{nullptr, 0, 0, finish.at(part.first_column)};
   int64_t count = 0;
   Hardware::begin();
-  for (int64_t m0 = 0; m0 < blocks; m0 += kRowBlocks) {
-    const int64_t m_end = m0 + kRowBlocks < blocks ? m0 + kRowBlocks : blocks;
+  for (int64_t m0 = part.first_row / kPanel; m0 < end_block; m0 += kRowBlocks) {
+    const int64_t m_end = m0 + kRowBlocks < end_block ? m0 + kRowBlocks : end_block;
     for (int64_t pass = 0; pass < passes; ++pass) {
       const int64_t k0 = pass * steps_per_pass,
                     k1 = k0 + steps_per_pass < steps ? k0 + steps_per_pass : steps;
       const bool last_pass = pass == passes - 1;
-      for (int64_t n = 0; n < panels; ++n) {
+      for (int64_t n = first_panel; n < end_panel; ++n) {
         const Panel panel = finish.at(n * kPanel);
         const Bf16* w = weights.bf16() + (n * steps + k0) * kStepElements;
-        const Bf16* next = n + 1 < panels ? w + steps * kStepElements
-                           : last_pass    ? nullptr
-                                          : weights.bf16() + k1 * kStepElements;
+        const Bf16* next = n + 1 < end_panel ? w + steps * kStepElements
+                           : last_pass       ? nullptr
+                                             : weights.bf16() + (first_panel * steps + k1) * kStepElements;
         Fetch fetch{reinterpret_cast<const char*>(next), next ? (k1 - k0) * kStepElements * 2 : 0};
         for (int64_t m = m0; m < m_end; ++m) {
-          float* block =
-              passes == 1 ? sums + (count++ & 1) * kBlockSums : sums + (n * kRowBlocks + m - m0) * kBlockSums;
-          const int64_t live = rows - m * kPanel < kPanel ? rows - m * kPanel : kPanel;
+          float* block = passes == 1 ? sums + (count++ & 1) * kBlockSums
+                                     : sums + ((n - first_panel) * kRowBlocks + m - m0) * kBlockSums;
+          const int64_t live = part.end_row - m * kPanel < kPanel ? part.end_row - m * kPanel : kPanel;
           const Pending<Panel> now{block, m * kPanel, last_pass ? live : 0, panel};
           multiply_block<Hardware, kPlanes, kRowsPerStep>(x.bf16() + (m * steps + k0) * kStepElements, w,
                                                           k1 - k0, block, pass == 0, before, now, fetch);
@@ -170,7 +171,8 @@ void gemm_passes(int64_t rows, const Activations& x, const PackedWeights& weight
 }
 
 template <class Hardware, class Form>
-void gemm_tiles(int64_t rows, const Activations& x, const PackedWeights& weights, const Epilogue& epilogue) {
+void gemm_tiles(const GemmPart& part, const Activations& x, const PackedWeights& weights,
+                const Epilogue& epilogue) {
   const int64_t steps = weights.padded_inputs() / kPanel;
   const int64_t passes = (steps + kStepsPerPass - 1) / kStepsPerPass,
                 per_pass = (steps + passes - 1) / passes;
@@ -178,11 +180,11 @@ void gemm_tiles(int64_t rows, const Activations& x, const PackedWeights& weights
       [&](const auto& e) {
         const auto finish = finisher<Form>(e, weights);
         if (per_pass >= 16)
-          gemm_passes<Hardware, Form, 2>(rows, x, weights, finish, passes);
+          gemm_passes<Hardware, Form, 2>(part, x, weights, finish, passes);
         else if (per_pass >= 8)
-          gemm_passes<Hardware, Form, 4>(rows, x, weights, finish, passes);
+          gemm_passes<Hardware, Form, 4>(part, x, weights, finish, passes);
         else
-          gemm_passes<Hardware, Form, 8>(rows, x, weights, finish, passes);
+          gemm_passes<Hardware, Form, 8>(part, x, weights, finish, passes);
       },
       epilogue);
 }

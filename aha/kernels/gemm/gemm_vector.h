@@ -85,17 +85,18 @@ inline void multiply(int64_t rows, int64_t columns, int64_t depth, LeftOperand a
 }
 
 template <class Finish>
-void gemm_rows(int64_t rows, const Activations& x, const PackedWeights& weights, const Finish& finish) {
+void gemm_rows(const GemmPart& part, const Activations& x, const PackedWeights& weights,
+               const Finish& finish) {
   const int64_t depth = weights.padded_inputs();
   int64_t block = kBlockBytes / (depth * 4) / kTileRows * kTileRows;
   if (block < kTileRows) block = kTileRows;
   alignas(64) float sums[kTileRows * kPanel];
-  for (int64_t m0 = 0; m0 < rows; m0 += block) {
-    const int64_t end = m0 + block < rows ? m0 + block : rows;
-    for (int64_t n = 0; n < weights.padded_outputs(); n += kPanel) {
+  for (int64_t m0 = part.first_row; m0 < part.end_row; m0 += block) {
+    const int64_t end = m0 + block < part.end_row ? m0 + block : part.end_row;
+    for (int64_t n = part.first_column; n < part.end_column; n += kPanel) {
       const float* panel = weights.f32() + n * depth;
       const auto finish_panel = finish.at(n);
-      const bool more = n + kPanel < weights.padded_outputs();
+      const bool more = n + kPanel < part.end_column;
       Fetch fetch = reinterpret_cast<Fetch>(more ? panel + depth * kPanel : panel);
       for (int64_t m = m0; m < end; m += kTileRows) {
         const int64_t height = end - m < kTileRows ? end - m : kTileRows;
@@ -109,9 +110,9 @@ void gemm_rows(int64_t rows, const Activations& x, const PackedWeights& weights,
   }
 }
 
-inline void gemm_f32(int64_t rows, const Activations& x, const PackedWeights& weights,
+inline void gemm_f32(const GemmPart& part, const Activations& x, const PackedWeights& weights,
                      const Epilogue& epilogue) {
-  std::visit([&](const auto& e) { gemm_rows(rows, x, weights, finisher<FormF32>(e, weights)); }, epilogue);
+  std::visit([&](const auto& e) { gemm_rows(part, x, weights, finisher<FormF32>(e, weights)); }, epilogue);
 }
 
 }  // namespace

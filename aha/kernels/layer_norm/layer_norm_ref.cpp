@@ -4,10 +4,10 @@
 
 namespace aha {
 
-void layer_norm_ref(int64_t rows, const float* x, int64_t stride, float epsilon, Activations& xhat,
-                    float* rstd) {
+void layer_norm_ref(int64_t first, int64_t end, const float* x, int64_t stride, float epsilon,
+                    Activations& xhat, float* rstd) {
   const int64_t width = xhat.columns();
-  for (int64_t row = 0; row < rows; ++row) {
+  for (int64_t row = first; row < end; ++row) {
     const float* p = x + row * stride;
     double mean = 0, variance = 0;
     for (int64_t c = 0; c < width; ++c) mean += p[c];
@@ -20,9 +20,9 @@ void layer_norm_ref(int64_t rows, const float* x, int64_t stride, float epsilon,
   }
 }
 
-void layer_norm_backward_ref(int64_t rows, const LayerNormGradient& job) {
+void layer_norm_backward_ref(int64_t first, int64_t end, const LayerNormGradient& job) {
   const int64_t width = job.xhat->columns();
-  for (int64_t row = 0; row < rows; ++row) {
+  for (int64_t row = first; row < end; ++row) {
     const float* g = job.gradient + row * job.gradient_stride;
     float* dx = job.dx + row * job.dx_stride;
     double mean = 0, slope = 0;

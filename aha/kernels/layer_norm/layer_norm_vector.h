@@ -17,12 +17,13 @@ inline float sum_of(const Panel& s) {
 }
 
 template <class Form>
-void layer_norm_panels(int64_t rows, const float* x, int64_t stride, float epsilon, Activations& xhat,
-                       float* rstd) {
+void layer_norm_panels(int64_t first, int64_t end, const float* x, int64_t stride, float epsilon,
+                       Activations& xhat, float* rstd) {
   const PanelsOf<Form> out(xhat);
   const int64_t panels = xhat.panels();
   const float per_column = 1.0f / static_cast<float>(xhat.columns());
-  for (int64_t row = 0; row < rows; ++row, x += stride) {
+  x += first * stride;
+  for (int64_t row = first; row < end; ++row, x += stride) {
     Panel total{};
     for (int64_t s = 0; s < panels; ++s) total = total + load_panel(x + s * kPanel);
     const Vec mean = splat(sum_of(total) * per_column);
@@ -46,11 +47,11 @@ void layer_norm_panels(int64_t rows, const float* x, int64_t stride, float epsil
 }
 
 template <class Form>
-void layer_norm_backward_panels(int64_t rows, const LayerNormGradient& job) {
+void layer_norm_backward_panels(int64_t first, int64_t end, const LayerNormGradient& job) {
   const PanelsOf<Form> xhat(*job.xhat), operand(job.dx_operand ? *job.dx_operand : *job.xhat);
   const int64_t panels = job.xhat->panels();
   const float per_column = 1.0f / static_cast<float>(job.xhat->columns());
-  for (int64_t row = 0; row < rows; ++row) {
+  for (int64_t row = first; row < end; ++row) {
     const float* g = job.gradient + row * job.gradient_stride;
     float* dx = job.dx + row * job.dx_stride;
     Panel sums{}, products{};

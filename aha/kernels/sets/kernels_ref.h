@@ -5,20 +5,23 @@
 
 namespace aha {
 
-void gemm_ref(int64_t rows, const Activations& x, const PackedWeights& weights, const Epilogue& epilogue);
-void transpose_weights_ref(const PackedWeights& from, PackedWeights& to);
-void attention_forward_ref(const AttentionInput& input, Activations& out, float* log_sum_exp);
-void attention_backward_ref(const AttentionInput& input, const AttentionGradient& job);
-void attention_weights_ref(const AttentionInput& input, const AttentionWeights& job);
-void rotate_heads_ref(int64_t images, const RopeAngles& rope, Heads& heads);
-void rotate_gradient_ref(const RopeAngles& rope, const RopeGradient& job);
-void swiglu_ref(int64_t rows, const Activations& gates, Activations& out);
-void swiglu_backward_ref(int64_t rows, const Activations& gates, const Activations& dout,
+void gemm_ref(const GemmPart& part, const Activations& x, const PackedWeights& weights,
+              const Epilogue& epilogue);
+void transpose_weights_ref(const PackedWeights& from, PackedWeights& to, int64_t first, int64_t end);
+void attention_forward_ref(const AttentionInput& input, const AttentionPart& part, Activations& out,
+                           float* log_sum_exp);
+void attention_backward_ref(const AttentionInput& input, int64_t image, int64_t head,
+                            const AttentionGradient& job);
+void attention_weights_ref(const AttentionInput& input, int64_t head, const AttentionWeights& job);
+void rotate_heads_ref(int64_t first, int64_t end, const RopeAngles& rope, Heads& heads);
+void rotate_gradient_ref(int64_t first, int64_t end, const RopeAngles& rope, const RopeGradient& job);
+void swiglu_ref(int64_t first, int64_t end, const Activations& gates, Activations& out);
+void swiglu_backward_ref(int64_t first, int64_t end, const Activations& gates, const Activations& dout,
                          Activations& dgates);
-void layer_norm_ref(int64_t rows, const float* x, int64_t stride, float epsilon, Activations& xhat,
-                    float* rstd);
-void layer_norm_backward_ref(int64_t rows, const LayerNormGradient& job);
-void depthwise_ref(int64_t first_line, int64_t lines, const DepthwiseJob& job);
+void layer_norm_ref(int64_t first, int64_t end, const float* x, int64_t stride, float epsilon,
+                    Activations& xhat, float* rstd);
+void layer_norm_backward_ref(int64_t first, int64_t end, const LayerNormGradient& job);
+void depthwise_ref(int64_t first_line, int64_t lines, int64_t first, int64_t end, const DepthwiseJob& job);
 void depthwise_weight_gradient_ref(int64_t images, const DepthwiseWeightGradient& job);
 void convolution_ref(int64_t lines, const ConvolutionJob& job);
 void gelu_ref(int64_t n, const float* x, float* y, float* derivative);

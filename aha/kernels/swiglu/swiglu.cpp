@@ -3,10 +3,17 @@
 #include <cmath>
 
 #include "aha/base/error.h"
+#include "aha/base/shared_for.h"
 #include "aha/kernels/sets/kernels_ref.h"
 
 namespace aha {
 namespace {
+
+constexpr double kOfAValue = 80;  // operations
+
+double operations_of(int64_t rows, const Activations& half) {
+  return kOfAValue * static_cast<double>(rows * half.columns());
+}
 
 void check_gates(const KernelSet& kernels, int64_t rows, const Activations& gates, const Activations& half) {
   if (gates.columns() != 2 * half.columns() || half.columns() % kPanel != 0 || rows > gates.rows() ||
@@ -24,17 +31,17 @@ double sigmoid(double a) {
 
 }  // namespace
 
-void swiglu_ref(int64_t rows, const Activations& gates, Activations& out) {
-  for (int64_t r = 0; r < rows; ++r)
+void swiglu_ref(int64_t first, int64_t end, const Activations& gates, Activations& out) {
+  for (int64_t r = first; r < end; ++r)
     for (int64_t c = 0; c < out.columns(); ++c) {
       const double a = gates.at(r, c), b = gates.at(r, c + out.columns());
       out.set(r, c, static_cast<float>(a * sigmoid(a) * b));
     }
 }
 
-void swiglu_backward_ref(int64_t rows, const Activations& gates, const Activations& dout,
+void swiglu_backward_ref(int64_t first, int64_t end, const Activations& gates, const Activations& dout,
                          Activations& dgates) {
-  for (int64_t r = 0; r < rows; ++r)
+  for (int64_t r = first; r < end; ++r)
     for (int64_t c = 0; c < dout.columns(); ++c) {
       const double a = gates.at(r, c), b = gates.at(r, c + dout.columns()), g = dout.at(r, c), s = sigmoid(a);
       dgates.set(r, c, static_cast<float>(g * b * s * (1 + a * (1 - s))));
@@ -44,14 +51,17 @@ void swiglu_backward_ref(int64_t rows, const Activations& gates, const Activatio
 
 void swiglu(const KernelSet& kernels, int64_t rows, const Activations& gates, Activations& out) {
   check_gates(kernels, rows, gates, out);
-  kernels.swiglu(rows, gates, out);
+  shared_ranges(rows, 1, operations_of(rows, out),
+                [&](int64_t first, int64_t end) { kernels.swiglu(first, end, gates, out); });
 }
 
 void swiglu_backward(const KernelSet& kernels, int64_t rows, const Activations& gates,
                      const Activations& dout, Activations& dgates) {
   check_gates(kernels, rows, gates, dout);
   check_gates(kernels, rows, dgates, dout);
-  kernels.swiglu_backward(rows, gates, dout, dgates);
+  shared_ranges(rows, 1, operations_of(rows, dout), [&](int64_t first, int64_t end) {
+    kernels.swiglu_backward(first, end, gates, dout, dgates);
+  });
 }
 
 }  // namespace aha

@@ -13,10 +13,10 @@ inline Vec sigmoid(Vec a) {
 }
 
 template <class Form>
-void swiglu_panels(int64_t rows, const Activations& gates, Activations& out) {
+void swiglu_panels(int64_t first, int64_t end, const Activations& gates, Activations& out) {
   const PanelsOf<Form> from(gates), to(out);
   const int64_t half = out.panels();
-  for (int64_t r = 0; r < rows; ++r)
+  for (int64_t r = first; r < end; ++r)
     for (int64_t s = 0; s < half; ++s) {
       const Panel a = from.get(r, s), b = from.get(r, s + half);
       Panel y;
@@ -26,11 +26,11 @@ void swiglu_panels(int64_t rows, const Activations& gates, Activations& out) {
 }
 
 template <class Form>
-void swiglu_backward_panels(int64_t rows, const Activations& gates, const Activations& dout,
+void swiglu_backward_panels(int64_t first, int64_t end, const Activations& gates, const Activations& dout,
                             Activations& dgates) {
   const PanelsOf<Form> from(gates), gradient(dout), to(dgates);
   const int64_t half = dout.panels();
-  for (int64_t r = 0; r < rows; ++r)
+  for (int64_t r = first; r < end; ++r)
     for (int64_t s = 0; s < half; ++s) {
       const Panel a = from.get(r, s), b = from.get(r, s + half), g = gradient.get(r, s);
       Panel da, db;
