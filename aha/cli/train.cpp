@@ -18,7 +18,8 @@ nlohmann::json json_from(const ExplainerReport& report, const std::string& out) 
           {"steps", report.train.steps},
           {"parameters", report.parameters},
           {"held_out", report.train.best},
-          {"refinement_lr", report.refinement_lr},
+          {"refinement_lr", report.refinement.head},
+          {"refinement_map_lr", report.refinement.map},
           {"seconds", report.train.seconds},
           {"images_per_second", report.train.images_per_second},
           {"failures", json_from_failures(report.unreadable)}};

@@ -17,7 +17,9 @@ struct RefinedLabel {
 };
 
 RefinedLabel refined_label(const std::string& label) {
-  static const std::set<std::string> only_refined = {"lr", "S", "grids", "guard", "budget"};
+  static const std::set<std::string> only_refined = {
+      "refine", "lr",       "S",     "grids",     "guard",      "budget", "head-steps",
+      "map-lr", "map-grid", "moves", "optimizer", "references", "spread", "smoothness"};
   RefinedLabel out;
   std::set<std::string> options, plain;
   size_t begin = std::min(label.find(':'), label.size());

@@ -1,5 +1,6 @@
-// aha: the map of a trained explainer, in one forward pass; with T > 0 its decoder takes T steps of the
-// objective on this image first (objective/refine.h), and the better of both maps is kept unless guard=off.
+// aha: the map of a trained explainer, in one forward pass; with T > 0 T steps of the objective on this image
+// follow (objective/refine.h), and the better of both maps is kept unless guard=off. refine=head:guard=off is
+// the paper's form.
 #include "aha/base/error.h"
 #include "aha/base/log.h"
 #include "aha/explainer/explainer_catalog.h"
@@ -22,7 +23,26 @@ class Learned : public Method {
     return Fields()
         .add("T", steps_, "refinement steps on this image; 0 with a budget = as many as it allows")
         .range(0, kMostSteps)
-        .add("lr", lr_, "learning rate of refinement; 0 = what the explainer's card says")
+        .add("refine", form_,
+             "what the steps change: the decoder (the paper's form), the map, or one after the other")
+        .choices({"card", "head", "map", "head-then-map"})
+        .add("head-steps", head_steps_, "of head-then-map, on the decoder; -1 = what the card says")
+        .range(-1, kMostSteps)
+        .add("map-lr", map_lr_, "how far a step moves the map; 0 = what the card says")
+        .range(0, 1000)
+        .add("map-grid", map_grid_, "numbers a side that are added to the map; 0 = what the card says")
+        .range(0, 4096)
+        .add("moves", moves_, "of the map in a step, which share its S; 0 = what the card says")
+        .range(0, 4096)
+        .add("optimizer", optimizer_, "of the map's steps")
+        .choices({"card", "adam", "sign", "gradient", "momentum"})
+        .add("references", references_, "all of them in each step, or one that is drawn")
+        .choices({"all", "one"})
+        .add("spread", spread_, "values of k of its own for each reference")
+        .choices({"card", "on", "off"})
+        .add("smoothness", smoothness_, "weight; -1 = card")
+        .range(-1, 1e6)
+        .add("lr", lr_, "learning rate of the decoder; 0 = what the explainer's card says")
         .range(0, 10)
         .add("S", perturbation_steps_,
              "perturbed images of each direction and reference; 0 = what the card says")
@@ -62,7 +82,18 @@ class Learned : public Method {
     if (lr_ > 0) options_.lr = lr_;
     if (perturbation_steps_ > 0) options_.objective.steps = perturbation_steps_;
     if (grids_ > 0) options_.grids = grids_;
+    if (map_grid_ > info.input.size)
+      throw input_error("method aha: map-grid: expected 1..{}, found {}", info.input.size, map_grid_);
     if (guard_ != "card") options_.guard = guard_ == "on";
+    if (form_ != "card") options_.form = form_;
+    if (head_steps_ >= 0) options_.head_steps = head_steps_;
+    if (map_lr_ > 0) options_.residual.lr = map_lr_;
+    if (map_grid_ > 0) options_.residual.grid = map_grid_;
+    if (moves_ > 0) options_.moves = moves_;
+    if (optimizer_ != "card") options_.residual.optimizer = optimizer_;
+    if (spread_ != "card") options_.objective.spread_ks = spread_ == "on";
+    if (smoothness_ >= 0) options_.objective.lambda_smoothness = smoothness_;
+    options_.objective.reference_choice = references_;
   }
 
   Attribution attribute(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t>,
@@ -82,9 +113,8 @@ class Learned : public Method {
 
   bool shares_work_with(const Method& other) const override {
     const auto* shorter = dynamic_cast<const Learned*>(&other);
-    return shorter && shorter->steps_ < steps_ && shorter->explainer_ == explainer_ && shorter->lr_ == lr_ &&
-           shorter->grids_ == grids_ && (shorter->steps_ == 0 || shorter->options_.guard == options_.guard) &&
-           shorter->perturbation_steps_ == perturbation_steps_ && budget_ms_ == 0 && shorter->budget_ms_ == 0;
+    return shorter && shorter->steps_ < steps_ && shorter->explainer_ == explainer_ && budget_ms_ == 0 &&
+           shorter->budget_ms_ == 0 && (shorter->steps_ == 0 || shorter->without_steps() == without_steps());
   }
 
   std::vector<Attribution> attribute_shared(std::span<Method* const> others, const Tensor& pixels,
@@ -108,6 +138,15 @@ class Learned : public Method {
   bool timed() const override { return budget_ms_ > 0; }
 
  private:
+  // Everything that the steps depend on but how many there are.
+  nlohmann::json without_steps() const {
+    RefineOptions options = options_;
+    options.steps = 0;
+    nlohmann::json all = json_from_fields(aha::fields(options));
+    all["objective"] = json_from_fields(aha::fields(options.objective));
+    return all;
+  }
+
   // An image that failed after its snapshot was taken has that map all the same.
   Attribution attribution_of(const Tensor& maps, const std::vector<int>& steps,
                              const std::vector<char>& unrefined, const std::vector<double>& loss,
@@ -126,7 +165,7 @@ class Learned : public Method {
 
   Passes passes(int steps, int beside) const {
     const auto each = static_cast<double>(steps * options_.grids * 2 * options_.objective.steps) *
-                      static_cast<double>(options_.objective.references.size());
+                      static_cast<double>(rounds_of(options_.objective));
     // Features are a forward pass, a prior is another and maybe a backward pass; the same forward pass where
     // they can share it.
     const auto& name = explainer_->decoder()->options.prior;
@@ -137,8 +176,9 @@ class Learned : public Method {
 
   Explainer* explainer_ = nullptr;
   int steps_ = 0, perturbation_steps_ = 0, grids_ = 0;
-  std::string guard_ = "card";
-  double lr_ = 0, budget_ms_ = 0;
+  int head_steps_ = -1, map_grid_ = 0, moves_ = 0;
+  std::string guard_ = "card", form_ = "card", optimizer_ = "card", references_ = "all", spread_ = "card";
+  double lr_ = 0, map_lr_ = 0, budget_ms_ = 0, smoothness_ = -1;
   bool sees_target_ = false;  // its features are the target's own: one forward pass
   RefineOptions options_;
 };

@@ -3,16 +3,14 @@
 // needed, only gradients of the target: what one has for a network without a trained explainer, and a ceiling
 // for those that have one.
 //
-// map = start + a grid of `grid` x `grid` numbers, bilinear between them; Adam on the grid. The start is 0 or
-// another method's map: an explainer's as it is, of others their order, 0..25 (a range at which the soft
+// The map is a residual on a start (objective/map_residual.h), moved by Adam. The start is 0 or another
+// method's map: an explainer's as it is, of others their order, 0..25 (a range at which the soft
 // order is sharp but still moves; the bundled ImageNet explainer takes its prior in so).
 //
 // lr = 1, 50 steps, ViT-Tiny/16 at bf16, three photos that are not evaluated on: insertion - deletion 0.608,
 // 0.535, 0.247. Other learning rates were not compared.
 //
 // Cost: `steps` * references * 2 S forwards and backwards, 1200 + 1200 by default, and the start.
-#include <torch/optim/adam.h>
-
 #include <cmath>
 #include <mutex>
 
@@ -36,9 +34,9 @@ class Optimized : public Method {
     return Fields()
         .add("steps", steps_, "of Adam")
         .range(0, 100000)
-        .add("lr", lr_, "learning rate; scores of the soft order have a range of about 25")
+        .add("lr", residual_.lr, "learning rate; scores of the soft order have a range of about 25")
         .range(1e-6, 1000)
-        .add("grid", grid_,
+        .add("grid", residual_.grid,
              "numbers a side that are optimized; 0 = 28 at 224 pixels, half the side up to 64 pixels")
         .range(0, 4096)
         .add("S", perturbation_steps_, "perturbed images of each direction and reference")
@@ -56,9 +54,11 @@ class Optimized : public Method {
       objective_ = refine_options_from_card(card.training, card.refinement, card.temperature).objective;
     }
     objective_.steps = perturbation_steps_;
+    objective_.spread_ks = false;
     const int size = target_->info().input.size;
-    if (grid_ == 0) grid_ = size <= 64 ? std::max(1, size / 2) : std::max(1, size / 8);
-    if (grid_ > size) throw input_error("method optimized: expected a grid of 1..{}, found {}", size, grid_);
+    if (residual_.grid == 0) residual_.grid = usual_residual_grid(size);
+    if (residual_.grid > size)
+      throw input_error("method optimized: expected a grid of 1..{}, found {}", size, residual_.grid);
   }
 
   Attribution attribute(const Tensor& pixels, const Tensor& classes, std::span<const uint64_t> streams,
@@ -98,45 +98,41 @@ class Optimized : public Method {
     passes = made.made[0].passes;
     if (start_->learned()) return made.maps;
     const torch::NoGradGuard no_grad;
-    return kStartRange * map_of_order(pool(make_grid(H, W, grid_), made.maps), H, W);
+    return kStartRange * map_of_order(pool(make_grid(H, W, residual_.grid), made.maps), H, W);
   }
 
-  Tensor optimized(const ObjectiveImages& image, std::span<const uint64_t> stream, const Context& context,
+  Tensor optimized(ObjectiveImages image, std::span<const uint64_t> stream, const Context& context,
                    Attribution::Made& made, const std::function<void()>& step_done) const {
     const int64_t H = image.pixels.size(2), W = image.pixels.size(3);
-    const Tensor from = start(image, stream, context, made.passes).detach();
-    Tensor numbers = torch::zeros({1, 1, grid_, grid_}, image.pixels.options()).requires_grad_(true);
-    torch::optim::Adam optimizer({numbers}, torch::optim::AdamOptions(lr_));
-    const auto map_now = [&] {
-      return from + at::upsample_bilinear2d(numbers, {H, W}, false).squeeze(1);  // (1, H, W)
-    };
+    MapResidual residual(start(image, stream, context, made.passes).detach(), residual_);
+    image.references = kept_references(*target_, image.pixels, objective_);
     const auto failed = [&](const std::string& what) {
-      made.failure = fmt::format("{} after {} steps at lr {:g}", what, made.steps, lr_);
+      made.failure = fmt::format("{} after {} steps at lr {:g}", what, made.steps, residual_.lr);
       return torch::full({1, H, W}, std::nan(""), image.pixels.options());
     };
     while (made.steps < steps_) {
       context.cancel->check();
-      optimizer.zero_grad();
+      residual.zero_gradient();
       const auto drawn = draw_step(objective_, {context.seed, made.steps, 0, 0, 1.0}, 1, H, W);
-      const Tensor loss = objective(*target_, map_now(), image, drawn, objective_, context).loss;
+      const Tensor loss = objective(*target_, residual.map(), image, drawn, objective_, context).loss;
       made.loss = loss.item<double>();
       if (!std::isfinite(made.loss)) return failed("the loss is not finite");
       loss.backward();
-      optimizer.step();
+      residual.step();
       ++made.steps;
       const auto each = 2.0 * objective_.steps * static_cast<double>(objective_.references.size());
       made.passes.forwards += each;
       made.passes.backwards += each;
       step_done();
     }
-    const Tensor map = map_now().detach();
+    const Tensor map = residual.map().detach();
     return map.isfinite().all().item<bool>() ? map : failed("the map is not finite");
   }
 
   std::unique_ptr<Method> start_;
   ObjectiveOptions objective_;
-  int steps_ = 50, grid_ = 0, perturbation_steps_ = 4;
-  double lr_ = 1;
+  MapResidualOptions residual_;
+  int steps_ = 50, perturbation_steps_ = 4;
   std::string init_ = "none";
 };
 

@@ -29,10 +29,9 @@ double hard_ins_del(Classifier& target, const Tensor& map, const ObjectiveImages
   const int64_t H = map.size(1), W = map.size(2), rounds = std::ssize(options.references);
   check_shape(images.pixels, {1, 3, H, W}, "pixels of the guard");
   const torch::NoGradGuard no_grad;
-  const ReferenceOptions reference = with_mean_color(options.reference, target.info().mean_color);
   std::vector<Tensor> references;
   for (const auto& kind : options.references)
-    references.push_back(reference_images(images.pixels, std::vector<std::string>{kind}, reference));
+    references.push_back(references_of(target, images, {kind}, options));
   const PerturbedImages questions{images.pixels.repeat({rounds, 1, 1, 1}), torch::cat(references),
                                   torch::arange(H * W, torch::kInt32).view({H, W}),
                                   kept_pixels(map).repeat({rounds, 1, 1}), images.classes.repeat({rounds})};

@@ -52,6 +52,7 @@ Fields fields(ObjectiveOptions& o) {
       .choices({"black", "mean", "blur"})
       .add("reference-choice", o.reference_choice, "one drawn for each image and step, or all of them")
       .choices({"one", "all"})
+      .add("spread-ks", o.spread_ks, "values of k of its own for each of all references")
       .nest("", fields(o.reference));
 }
 
@@ -84,9 +85,10 @@ ObjectiveStep draw_step(const ObjectiveOptions& options, const StepPlace& place,
       options.grid_low + static_cast<int>(rng.below(unsigned_of(options.grid_high - options.grid_low + 1)));
   const double y = rng.uniform(), x = rng.uniform();
   step.grid = make_grid(height, width, G, options.grid_offsets ? y : 0, options.grid_offsets ? x : 0);
-  step.ks = perturbation_counts(step.grid.K(), options.steps, options.jitter ? &rng : nullptr);
-
-  const size_t rounds = options.reference_choice == "all" ? options.references.size() : 1;
+  const auto rounds = static_cast<size_t>(rounds_of(options));
+  step.ks = perturbation_counts(step.grid.K(),
+                                options.spread_ks ? options.steps * rounds_of(options) : options.steps,
+                                options.jitter ? &rng : nullptr);
   step.references.resize(rounds);
   for (int64_t b = 0; b < images; ++b) {
     Rng draw(place.seed,
@@ -102,25 +104,56 @@ ObjectiveStep draw_step(const ObjectiveOptions& options, const StepPlace& place,
   return step;
 }
 
+int64_t rounds_of(const ObjectiveOptions& options) {
+  return options.reference_choice == "all" ? std::ssize(options.references) : 1;
+}
+
+std::map<std::string, Tensor> kept_references(Classifier& target, const Tensor& pixels,
+                                              const ObjectiveOptions& options) {
+  const ReferenceOptions reference = with_mean_color(options.reference, target.info().mean_color);
+  std::map<std::string, Tensor> all;
+  for (const auto& kind : options.references)
+    all[kind] = reference_images(pixels, std::vector(static_cast<size_t>(pixels.size(0)), kind), reference);
+  return all;
+}
+
+Tensor references_of(Classifier& target, const ObjectiveImages& images, const std::vector<std::string>& kinds,
+                     const ObjectiveOptions& options) {
+  if (images.references.empty())
+    return reference_images(images.pixels, kinds,
+                            with_mean_color(options.reference, target.info().mean_color));
+  std::vector<Tensor> rows;
+  for (size_t b = 0; b < kinds.size(); ++b)
+    rows.push_back(images.references.at(kinds[b]).narrow(0, static_cast<int64_t>(b), 1));
+  return torch::cat(rows);
+}
+
 ObjectiveResult objective(Classifier& target, const Tensor& maps, const ObjectiveImages& images,
                           const ObjectiveStep& step, const ObjectiveOptions& options,
                           const Context& context) {
   const int64_t B = images.pixels.size(0), rounds = static_cast<int64_t>(step.references.size());
   check_shape(maps, {B, images.pixels.size(2), images.pixels.size(3)}, "maps");
-  const Tensor scores = pool(step.grid, maps);                                         // (B, K)
-  const SoftMasks soft = soft_top_k(scores, step.ks, step.sort, step.noise, context);  // (B, S, K)
+  const Tensor scores = pool(step.grid, maps);  // (B, K)
+  const SoftMasks soft =
+      soft_top_k(scores, step.ks, step.sort, step.noise, context);  // (B, S, K), or (B, S R, K)
+  Tensor masks;  // (R B, S, K), all images of round 0 first
+  if (options.spread_ks) {
+    std::vector<Tensor> own;
+    for (int64_t r = 0; r < rounds; ++r) own.push_back(soft.masks.slice(1, r, c10::nullopt, rounds));
+    masks = torch::cat(own);
+  } else {
+    masks = soft.masks.repeat({rounds, 1, 1});
+  }
 
   SequenceImages sequence;
-  const ReferenceOptions reference = with_mean_color(options.reference, target.info().mean_color);
   std::vector<Tensor> references;
   for (const auto& kinds : step.references)
-    references.push_back(reference_images(images.pixels, kinds, reference));
+    references.push_back(references_of(target, images, kinds, options));
   sequence.pixels = images.pixels.repeat({rounds, 1, 1, 1});  // (R B, 3, H, W), all images of round 0 first
   sequence.reference = torch::cat(references);
   sequence.region = step.grid.region_of_pixel().view({step.grid.height, step.grid.width});
   sequence.classes = images.classes.repeat({rounds});
-  const auto probs =
-      sequence_probabilities(target, sequence, soft.masks.repeat({rounds, 1, 1}));  // (R B, S) each
+  const auto probs = sequence_probabilities(target, sequence, masks);  // (R B, S) each
 
   const Tensor deletion = deletion_term(probs.deletion), insertion = insertion_term(probs.insertion);
   const Tensor smoothness = smoothness_term(maps, options.window_px);

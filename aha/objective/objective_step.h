@@ -10,6 +10,8 @@
 // step, group): a resumed run and any split over workers draw the same.
 #pragma once
 
+#include <map>
+
 #include "aha/base/options.h"
 #include "aha/networks/classifier.h"
 #include "aha/perturb/reference.h"
@@ -34,6 +36,7 @@ struct ObjectiveOptions {
   std::vector<std::string> references = {"black", "mean", "blur"};
   std::string reference_choice =
       "one";                   // one = drawn for each image and step; all = each image with every one of them
+  bool spread_ks = false;      // where all references are taken, each with S values of k of its own
   ReferenceOptions reference;  // what they look like; a mean color that is not given is the target's
 };
 Fields fields(ObjectiveOptions& options);
@@ -48,7 +51,8 @@ double final_noise(const ObjectiveOptions& options);
 // The random part of a step.
 struct ObjectiveStep {
   RegionGrid grid;
-  std::vector<int64_t> ks;                           // (S), ascending
+  std::vector<int64_t>
+      ks;  // (S), ascending; where they are spread (S rounds): round r has r, r + rounds, ...
   std::vector<std::vector<std::string>> references;  // [round][image]: every round perturbs all images
   SoftSortOptions sort;
   NoiseStream noise;
@@ -68,7 +72,20 @@ ObjectiveStep draw_step(const ObjectiveOptions& options, const StepPlace& place,
 struct ObjectiveImages {
   Tensor pixels;   // (B, 3, H, W) in [0, 1]
   Tensor classes;  // (B) int64
+  // By name, each (B, 3, H, W): what is asked for many times is made once. Others are made when needed.
+  std::map<std::string, Tensor> references = {};
 };
+
+// All references of the options, as ObjectiveImages keeps them.
+std::map<std::string, Tensor> kept_references(Classifier& target, const Tensor& pixels,
+                                              const ObjectiveOptions& options);
+
+// (B, 3, H, W), kinds[b] by name.
+Tensor references_of(Classifier& target, const ObjectiveImages& images, const std::vector<std::string>& kinds,
+                     const ObjectiveOptions& options);
+
+// How often a step perturbs each image: with every reference, or with the one that is drawn.
+int64_t rounds_of(const ObjectiveOptions& options);
 
 struct ObjectiveResult {
   Tensor loss;                             // scalar, differentiable in the maps

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 #include <torch/nn/functional.h>
+#include <torch/nn/utils/clip_grad.h>
 #include <torch/optim.h>
 
 #include "aha/tensor/torch.h"
@@ -216,14 +217,117 @@ TEST(Refine, FindsPlantedEvidenceFromAnUntrainedHead) {
   RefineOptions options;
   options.steps = 60;
   options.lr = 5e-3;
+  options.residual.grid = kSize;
   options.objective.steps = 8;
   options.objective.grid_low = 6, options.objective.grid_high = 12;
   options.objective.reference_choice = "all";
-  const auto maps = refined_maps(target, explainer, pixels, classes, options, {}).maps;
-  double share = 0;
-  for (size_t i = 0; i < 3; ++i)
-    share += checks::top_share(maps[static_cast<int64_t>(i)], planted.corner[i]) / 3;
-  EXPECT_GE(share, 0.9);
+  for (const std::string form : {"head", "map"}) {
+    options.form = form;
+    const auto maps = refined_maps(target, explainer, pixels, classes, options, {}).maps;
+    double share = 0;
+    for (size_t i = 0; i < 3; ++i)
+      share += checks::top_share(maps[static_cast<int64_t>(i)], planted.corner[i]) / 3;
+    EXPECT_GE(share, 0.9) << form;
+  }
+}
+
+const std::vector<std::string> kForms = {"head", "map", "head-then-map"};
+
+// The paper's form, step by step, as a program of its own.
+TEST(Refine, OfTheHeadTakesThePapersStepsBitForBit) {
+  PlantedToy target(16);
+  Explainer explainer = pixel_explainer(target);
+  const Tensor pixels = checks::pixels_of(checks::planted_images(1, 16, 5).data),
+               classes = torch::zeros({1}, torch::kInt64);
+  RefineOptions options;
+  options.steps = 3;
+  options.lr = 1e-2;
+  options.guard = false;
+  options.objective.grid_low = 4, options.objective.grid_high = 8, options.objective.steps = 4;
+  options.objective.reference_choice = "all";
+  const auto found = refined_maps(target, explainer, pixels, classes, options, {});
+
+  const OneThread one_thread;
+  const Features features = explainer.features(pixels, classes);
+  const auto head = explainer.decoder_copy();
+  for (auto& parameter : head->parameters()) parameter.requires_grad_(true);
+  torch::optim::AdamW optimizer(head->parameters(), torch::optim::AdamWOptions(1e-2).weight_decay(1e-3));
+  const auto map = [&] { return head->forward(features.levels, classes, 16, 16); };
+  for (int t = 0; t < 3; ++t) {
+    optimizer.zero_grad();
+    const auto drawn = draw_step(options.objective, {0, t, 0, 0, 1}, 1, 16, 16);
+    objective(target, map(), {pixels, classes}, drawn, options.objective, {}).loss.backward();
+    torch::nn::utils::clip_grad_norm_(head->parameters(), 1);
+    optimizer.step();
+  }
+  const torch::NoGradGuard no_grad;
+  EXPECT_TRUE(torch::equal(found.maps, map()));
+}
+
+TEST(Refine, OfAnyFormBeginsAsTheExplainersMapAndLeavesTheExplainerAlone) {
+  PlantedToy target(16);
+  Explainer explainer = pixel_explainer(target);
+  const auto planted = checks::planted_images(3, 16, 5);
+  const Tensor pixels = checks::pixels_of(planted.data),
+               classes = torch::tensor(planted.data.labels).to(torch::kInt64);
+  RefineOptions options;
+  options.steps = 0;
+  const Tensor own = refined_maps(target, explainer, pixels, classes, options, {}).maps;
+  options.steps = 4;
+  options.lr = 1e-2;
+  options.head_steps = 2;
+  options.guard = false;
+  options.snapshots = {0, 1, 2, 3};
+  options.objective.grid_low = 4, options.objective.grid_high = 8, options.objective.steps = 4;
+  options.objective.reference_choice = "all";
+  std::map<std::string, Refined> found;
+  for (const auto& form : kForms) {
+    options.form = form;
+    found[form] = refined_maps(target, explainer, pixels, classes, options, {});
+    EXPECT_EQ(found[form].steps, (std::vector<int>{4, 4, 4})) << form;
+    EXPECT_TRUE(torch::equal(found[form].snapshots[0], own)) << form;
+    EXPECT_FALSE(torch::equal(found[form].maps, found[form].snapshots[3])) << form;
+    RefineOptions none = options;
+    none.steps = 0;
+    none.snapshots.clear();
+    EXPECT_TRUE(torch::equal(refined_maps(target, explainer, pixels, classes, none, {}).maps, own)) << form;
+  }
+  // head-then-map is the one, then the other.
+  EXPECT_TRUE(torch::equal(found["head-then-map"].snapshots[2], found["head"].snapshots[2]));
+  EXPECT_FALSE(torch::equal(found["head-then-map"].snapshots[3], found["head"].snapshots[3]));
+  const Tensor added = found["map"].maps - own;
+  EXPECT_LE(added.abs().max().item<double>(), 4.001 * options.residual.lr)
+      << "Adam moves by lr a step at most";
+}
+
+// A step asks the target as much, whatever the number of moves.
+TEST(Refine, MovesOfAStepShareItsPerturbedImages) {
+  struct Counting : PlantedToy {
+    using PlantedToy::PlantedToy;
+    PerturbedScores perturbed_scores(const PerturbedImages& images, bool with_gradient) override {
+      calls += 1, questions += images.keep.size(0) * images.keep.size(1);
+      return PlantedToy::perturbed_scores(images, with_gradient);
+    }
+    int64_t calls = 0, questions = 0;
+  } target(16);
+  Explainer explainer = pixel_explainer(target);
+  const Tensor pixels = checks::pixels_of(checks::planted_images(1, 16, 5).data),
+               classes = torch::zeros({1}, torch::kInt64);
+  RefineOptions options;
+  options.steps = 2;
+  options.form = "map";
+  options.guard = false;
+  options.objective.grid_low = 4, options.objective.grid_high = 8, options.objective.steps = 5;
+  options.objective.reference_choice = "all";
+  for (const bool spread : {false, true})
+    for (const auto& [moves, calls] : std::map<int, int>{{1, 2}, {2, 4}, {5, 10}, {99, 10}}) {
+      target.calls = target.questions = 0;
+      options.moves = moves;
+      options.objective.spread_ks = spread;
+      refined_maps(target, explainer, pixels, classes, options, {});
+      EXPECT_EQ(target.calls, calls);
+      EXPECT_EQ(target.questions, 2 * 2 * 3 * 5);
+    }
 }
 
 TEST(Guard, ScoresAMapByTheImagesWrittenOut) {
@@ -258,8 +362,10 @@ TEST(Guard, KeepsTheBetterOfTheRefinedMapAndTheExplainersOwn) {
   options.objective.grid_low = 4, options.objective.grid_high = 8, options.objective.steps = 4;
   options.objective.reference_choice = "all";
   int kept_own = 0, kept_refined = 0;
-  for (const double lr : {1e-2, 1.0}) {
-    options.lr = lr;
+  for (const auto& [form, lr] :
+       std::vector<std::pair<std::string, double>>{{"head", 1e-2}, {"head", 1.0}, {"map", 30}}) {
+    options.form = form;
+    options.lr = options.residual.lr = lr;
     options.guard = false;
     const auto plain = refined_maps(target, explainer, pixels, classes, options, {});
     options.guard = true;
@@ -366,7 +472,9 @@ TEST(Refine, OneImageThatDivergesLeavesTheOthersAlone) {
   options.snapshots = {0, 1};
   options.objective.grid_low = options.objective.grid_high = 4, options.objective.steps = 4;
   options.objective.reference_choice = "all";
-  for (const int count : {1, 2, 8}) {  // one after the other, and side by side
+  for (const auto& [form, count] : std::vector<std::pair<std::string, int>>{
+           {"head", 1}, {"head", 2}, {"head", 8}, {"map", 1}, {"map", 8}}) {  // in turn, and side by side
+    options.form = form;
     set_threads(count);
     const auto refined = refined_maps(target, explainer, pixels, classes, options, {});
     EXPECT_EQ(refined.steps, (std::vector<int>{2, 0, 0, 2}));

@@ -26,6 +26,68 @@ struct KeptByGuard {
   bool unrefined = false;
 };
 
+// What the steps change, and the map that follows from it.
+struct Refinable {
+  virtual ~Refinable() = default;
+  virtual Tensor map() = 0;  // (1, H, W), differentiable where gradients are on
+  virtual void zero_gradient() = 0;
+  virtual void move() = 0;        // along the gradient
+  virtual int moves() const = 0;  // in a step
+  virtual double lr() const = 0;
+};
+
+class RefinableHead : public Refinable {
+ public:
+  RefinableHead(Explainer& explainer, const Features& features, const Tensor& classes,
+                const RefineOptions& options)
+      : features_(features),
+        classes_(classes),
+        options_(options),
+        head_(explainer.decoder_copy()),
+        optimizer_(learning(*head_),
+                   torch::optim::AdamWOptions(options.lr).weight_decay(options.weight_decay)) {}
+
+  Tensor map() override {
+    return head_->forward(features_.levels, classes_, features_.height, features_.width, features_.prior,
+                          features_.prior_parts);
+  }
+  void zero_gradient() override { optimizer_.zero_grad(); }
+  void move() override {
+    torch::nn::utils::clip_grad_norm_(head_->parameters(), options_.clip);
+    optimizer_.step();
+  }
+  int moves() const override { return 1; }
+  double lr() const override { return options_.lr; }
+
+ private:
+  static std::vector<Tensor> learning(DecoderImpl& head) {
+    for (auto& parameter : head.parameters()) parameter.requires_grad_(true);
+    return head.parameters();
+  }
+
+  const Features& features_;
+  const Tensor& classes_;
+  const RefineOptions& options_;
+  std::shared_ptr<DecoderImpl> head_;
+  torch::optim::AdamW optimizer_;
+};
+
+class RefinableMap : public Refinable {
+ public:
+  RefinableMap(const Tensor& start, const RefineOptions& options)
+      : residual_(start, options.residual), options_(options) {}
+
+  Tensor map() override { return residual_.map(); }
+  void zero_gradient() override { residual_.zero_gradient(); }
+  void move() override { residual_.step(); }
+  int moves() const override { return std::min(options_.moves, options_.objective.steps); }
+  double lr() const override { return options_.residual.lr; }
+
+ private:
+  MapResidual residual_;
+  const RefineOptions& options_;
+};
+
 // One image with everything that changes while it is refined.
 struct OneImage {
   Classifier& target;
@@ -56,7 +118,7 @@ struct OneImage {
   void expect_step(double forward_ms) {
     constexpr double kForwardAndBackward = 3;  // of a forward pass
     const auto passes = static_cast<double>(options.grids * 2 * options.objective.steps) *
-                        static_cast<double>(options.objective.references.size());
+                        static_cast<double>(rounds_of(options.objective));
     first_step_ms = step_ms = kForwardAndBackward * passes * forward_ms;
   }
 
@@ -74,22 +136,24 @@ struct OneImage {
   KeptByGuard refined() {
     const Timer timer;
     const Features features = explainer.features(images.pixels, images.classes);
-    const auto head = explainer.decoder_copy();
-    for (auto& parameter : head->parameters()) parameter.requires_grad_(true);
-    torch::optim::AdamW optimizer(head->parameters(),
-                                  torch::optim::AdamWOptions(options.lr).weight_decay(options.weight_decay));
+    std::unique_ptr<Refinable> part;
+    if (options.form == "map")
+      part = std::make_unique<RefinableMap>(own_map(features), options);
+    else
+      part = std::make_unique<RefinableHead>(explainer, features, images.classes, options);
     snapshots.resize(options.snapshots.size());
     snapshot_loss.resize(options.snapshots.size());
     const auto take_snapshots = [&] {
       for (size_t i = 0; i < snapshots.size(); ++i)
         if (options.snapshots[i] == steps_done)
-          snapshots[i] = guarded(final_map(*head, features)), snapshot_loss[i] = last_loss;
+          snapshots[i] = guarded(final_map(*part)), snapshot_loss[i] = last_loss;
     };
     if (options.budget_ms > 0 && options.steps > 0) estimate();
     const bool any = options.steps > 0 && fits(timer, 2);
+    if (any) images.references = kept_references(target, images.pixels, options.objective);
     if (options.guard && any) {
       const Timer look;
-      own = final_map(*head, features);
+      own = final_map(*part);
       if (all_finite(own)) own_score = hard_ins_del(target, own, images, options.objective);
       beside += guard_forwards(options);
       guard_ms = look.ms();
@@ -100,13 +164,15 @@ struct OneImage {
       context.cancel->check();
       if (!fits(timer)) break;
       const Timer one;
-      step(*head, features, optimizer);
+      if (options.form == "head-then-map" && steps_done == options.head_steps)
+        part = std::make_unique<RefinableMap>(final_map(*part), options);
+      step(*part);
       if (!failed.empty()) break;
       ++steps_done;
       take_snapshots();
       step_ms = steps_done == 1 ? one.ms() : std::max(step_ms, one.ms());
     }
-    const Tensor map = final_map(*head, features);
+    const Tensor map = final_map(*part);
     if (failed.empty() && !all_finite(map))
       failed = fmt::format("the map is not finite after {} refinement steps", steps_done);
     if (failed.empty()) return guarded(map);
@@ -124,41 +190,50 @@ struct OneImage {
     return {own, true};
   }
 
-  Tensor final_map(DecoderImpl& head, const Features& features) {
+  Tensor own_map(const Features& features) {
     const torch::NoGradGuard no_grad;
-    return map_of(head, features);
+    return explainer.decode(features, images.classes);
   }
 
-  Tensor map_of(DecoderImpl& head, const Features& features) {
-    return head.forward(features.levels, images.classes, features.height, features.width, features.prior,
-                        features.prior_parts);  // (1, H, W)
+  static Tensor final_map(Refinable& part) {
+    const torch::NoGradGuard no_grad;
+    return part.map();
   }
 
-  void step(DecoderImpl& head, const Features& features, torch::optim::AdamW& optimizer) {
-    optimizer.zero_grad();
-    const Tensor map = map_of(head, features);
+  void step(Refinable& part) {
+    const int moves = part.moves();
+    double sum = 0;
+    for (int m = 0; m < moves && failed.empty(); ++m) sum += moved(part, m, moves);
+    last_loss = sum / moves;
+  }
+
+  // The loss before move m of so many.
+  double moved(Refinable& part, int m, int moves) {
+    part.zero_gradient();
+    const Tensor map = part.map();
     if (!all_finite(map)) {
       failed =
-          fmt::format("the map is not finite after {} refinement steps at lr {:g}", steps_done, options.lr);
-      return;
+          fmt::format("the map is not finite after {} refinement steps at lr {:g}", steps_done, part.lr());
+      return last_loss;
     }
+    ObjectiveOptions share = options.objective;
+    share.steps = share.steps * (m + 1) / moves - share.steps * m / moves;
     Tensor loss;
     for (int g = 0; g < options.grids; ++g) {
-      const StepPlace place{context.seed, steps_done, g, 0, 1.0};
-      const auto drawn = draw_step(options.objective, place, 1, map.size(1), map.size(2));
-      const Tensor one = objective(target, map, images, drawn, options.objective, context).loss;
+      const StepPlace place{context.seed, steps_done, m * options.grids + g, 0, 1.0};
+      const auto drawn = draw_step(share, place, 1, map.size(1), map.size(2));
+      const Tensor one = objective(target, map, images, drawn, share, context).loss;
       loss = loss.defined() ? loss + one : one;
     }
     loss = loss / options.grids;
-    last_loss = loss.item<double>();
-    if (!std::isfinite(last_loss)) {
-      failed =
-          fmt::format("the loss of refinement is not finite at step {}, lr {:g}", steps_done, options.lr);
-      return;
+    const double value = loss.item<double>();
+    if (!std::isfinite(value)) {
+      failed = fmt::format("the loss of refinement is not finite at step {}, lr {:g}", steps_done, part.lr());
+      return value;
     }
     loss.backward();
-    torch::nn::utils::clip_grad_norm_(head.parameters(), options.clip);
-    optimizer.step();
+    part.move();
+    return value;
   }
 };
 
@@ -182,8 +257,16 @@ Fields fields(RefineOptions& o) {
   return Fields()
       .add("T", o.steps, "refinement steps on this image")
       .range(0, 100000)
-      .add("lr", o.lr, "learning rate of refinement; default: what the explainer's card says")
+      .add("refine", o.form, "what the steps change: the decoder, the map, or the decoder first")
+      .choices({"head", "map", "head-then-map"})
+      .add("head-steps", o.head_steps, "of head-then-map: steps on the decoder before those on the map")
+      .range(0, 100000)
+      .nest("", fields(o.residual))
+      .add("moves", o.moves, "of the map in a step, which share its S perturbed images")
+      .range(1, 4096)
+      .add("lr", o.lr, "learning rate of the decoder; default: what the explainer's card says")
       .range(0, 10)
+      .add("spread", o.objective.spread_ks, "values of k of its own for each reference")
       .add("S", o.objective.steps, "perturbed images of each direction, step and reference")
       .range(1, 4096)
       .add("grids", o.grids, "region grids per refinement step")

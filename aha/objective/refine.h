@@ -1,8 +1,14 @@
-// Test-time refinement: a few steps of the objective on the decoder, for one image and one class (paper,
-// section 3.3).
+// Test-time refinement: a few steps of the objective for one image and one class (paper, section 3.3).
 //
-// The decoder is copied, the copy is trained on this image (no noise, temperature of the end of training,
-// BatchNorm frozen, every reference in each step), one forward gives the map, the copy is thrown away: the
+// What changes is one of three:
+//
+//   head           the decoder, as in the paper: it is copied, the copy is trained on this image (BatchNorm
+//                  frozen), one forward gives the map, the copy is thrown away
+//   map            numbers that are added to the explainer's map (map_residual.h), in several moves a step:
+//                  each with a share of the step's S, on a region grid and values of k of its own
+//   head-then-map  the decoder in the first steps, then numbers added to the map it gives
+//
+// There is no noise, the temperature is that of the end of training, every reference is in each step. The
 // explainer itself never changes and images never meet. The random grids and ks depend on (seed, step) alone.
 // An image gets the same map alone, in any batch and with any number of threads, bit for bit. Cost a step:
 // grids * references * 2 S forwards and backwards of the target.
@@ -12,14 +18,19 @@
 #pragma once
 
 #include "aha/explainer/explainer.h"
+#include "aha/objective/map_residual.h"
 #include "aha/objective/objective_step.h"
 
 namespace aha {
 
 struct RefineOptions {
-  int steps = 3;     // T; 0 = the explainer's own map
-  double lr = 1e-4;  // of AdamW, the paper's. The best value depends on the decoder's size (1e-4 for 16 M
-                     // parameters, 3e-3 for 0.1 M) and is in the explainer's card
+  int steps = 3;                // T; 0 = the explainer's own map
+  std::string form = "head";    // what changes: head, map, head-then-map
+  int head_steps = 3;           // of head-then-map: steps before the map's
+  MapResidualOptions residual;  // of map and head-then-map
+  int moves = 1;                // of the map in a step; no more than S
+  double lr = 1e-4;  // of AdamW on the decoder, the paper's. The best value depends on the decoder's size
+                     // (1e-4 for 16 M parameters, 3e-3 for 0.1 M) and is in the explainer's card
   double weight_decay = 1e-3;
   double clip = 1;    // longest gradient
   int grids = 1;      // region grids per step

@@ -86,13 +86,21 @@ Fields fields(ExplainerTrainOptions& o) {
       .add("feature-cache", o.cache_mb, "megabytes for features of images; 0 = none")
       .range(0, 1e7)
       .add("search", o.search,
-           "after the last step, search the learning rate of refinement on held-out images")
+           "after the last step, search the learning rates of refinement on held-out images")
       .add("search-images", o.search_images,
-           "held-out images that choose the learning rate of refinement at the end; 0 = take refinement-lr")
+           "held-out images that choose the learning rates of refinement at the end; 0 = take refinement-lr "
+           "and refinement-map-lr")
       .range(0, 1e9)
+      .add("refinement-form", o.refinement_form,
+           "what refinement changes: the decoder (the paper's form), the map, or one after the other")
+      .choices({"head", "map", "head-then-map"})
+      .add("refinement-moves", o.refinement_moves, "moves of the map in a step of refinement")
+      .range(1, 4096)
       .add("refinement-lr", o.refinement_lr,
-           "learning rate of refinement for the card where none is searched; the paper has 1e-4")
+           "learning rate of refinement of the decoder where none is searched; the paper has 1e-4")
       .range(0, 10)
+      .add("refinement-map-lr", o.refinement_map_lr, "the same of the map")
+      .range(1e-6, 1000)
       .add("refinement-guard", o.refinement_guard,
            "refinement keeps the explainer's own map where it is the better one")
       .add("refinement-perturbation-steps", o.refinement_steps,

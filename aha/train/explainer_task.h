@@ -34,10 +34,14 @@ struct ExplainerTrainOptions {
   int64_t holdout = 64;  // images kept aside for validation, at most a fifth
   int cache_mb = 1024;   // memory for features, which random views and mixed images do not use; 0 = computed
                          // anew each time
-  bool search = true;    // choose the learning rate of refinement at the end; false = refinement_lr
+  bool search = true;    // choose the learning rates of refinement at the end; false = as given below
   int64_t search_images =
-      16;  // held-out images that choose the learning rate of refinement at the end; 0 = refinement_lr
-  double refinement_lr = 1e-4;   // of refinement, for the card, where none is searched; the paper's
+      16;  // held-out images that choose the learning rates of refinement at the end; 0 = as given below
+  std::string refinement_form = "head";  // of refinement, for the card (objective/refine.h)
+  int refinement_moves = 2;              // of the map in a step, for the card
+  double refinement_lr =
+      1e-4;  // of refinement of the head, for the card, where none is searched; the paper's
+  double refinement_map_lr = 2;  // the same of the map
   bool refinement_guard = true;  // of refinement, for the card; the paper has none
   int refinement_steps = 0;      // S of refinement, for the card; 0 = training's. Refinement takes every
                                  // reference in each step, so it needs fewer ks of each

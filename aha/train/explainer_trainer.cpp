@@ -50,39 +50,54 @@ nlohmann::json card_training(ExplainerTrainOptions options) {
 }
 
 // The card's settings of refinement.
-nlohmann::json card_refinement(const ExplainerTrainOptions& options, double lr) {
-  nlohmann::json refinement = {{"lr", lr}};
+nlohmann::json card_refinement(const ExplainerTrainOptions& options, const RefinementRates& rates) {
+  nlohmann::json refinement = {{"refine", options.refinement_form}, {"lr", rates.head}};
+  if (options.refinement_form != "head") {
+    refinement["map-lr"] = rates.map;
+    refinement["moves"] = options.refinement_moves;
+  }
   if (!options.refinement_guard) refinement["guard"] = false;
   if (options.refinement_steps > 0) refinement["S"] = options.refinement_steps;
   return refinement;
 }
 
-// The learning rate at which three steps of refinement gain most.
-double searched_refinement_lr(ExplainerTask& task, const ExplainerTrainOptions& options, WorkerGroup& group,
-                              const Context& context) {
+// The learning rates at which three steps of refinement gain most.
+RefinementRates searched_rates(ExplainerTask& task, const ExplainerTrainOptions& options, WorkerGroup& group,
+                               const Context& context) {
   constexpr int kSteps = 3;
-  constexpr double kRates[] = {1e-4, 3e-4, 1e-3, 3e-3, 1e-2};
-  const int64_t images = std::min(options.search_images, task.held_out());
+  const std::vector<double> head_rates = {1e-4, 3e-4, 1e-3, 3e-3, 1e-2},
+                            map_rates = options.refinement_form == "head" ? std::vector<double>{}
+                                                                          : std::vector{0.5, 1.0, 2.0, 4.0};
+  const int64_t images = std::min(options.search_images, task.held_out()),
+                count = std::ssize(head_rates) + std::ssize(map_rates);
   Context leader_only = context;
   leader_only.quiet = context.quiet || !group.leader();
   if (group.leader())
     spdlog::info(
-        "trained; searches the learning rate of refinement: {} rates, {} held-out images each (--no-search "
+        "trained; searches the learning rates of refinement: {} rates, {} held-out images each (--no-search "
         "skips it)",
-        std::size(kRates), images);
-  auto progress = leader_only.progress("search", std::ssize(kRates) * images);
-  RefineOptions refinement = refine_options_from_card(card_training(options), card_refinement(options, 0),
-                                                      final_tau(options.objective));
-  refinement.steps = kSteps;
-  double best = -2, best_lr = options.refinement_lr;
-  for (const double lr : kRates) {
-    refinement.lr = lr;
-    const auto after = [&] { progress.advance(group.size(), fmt::format("lr {:g}", lr)); };
-    const double found = task.held_out_scores(refinement, images, group, after).at("ins-del");
-    if (group.leader()) spdlog::info("refinement, {} steps at lr {:g}: ins-del {:.4f}", kSteps, lr, found);
-    if (found > best) best = found, best_lr = lr;
-  }
-  return best_lr;
+        count, images);
+  auto progress = leader_only.progress("search", count * images);
+  RefinementRates best{options.refinement_lr, options.refinement_map_lr};
+  const auto search = [&](const std::string& form, const std::vector<double>& rates, double& wanted) {
+    double most = -2;
+    for (const double rate : rates) {
+      RefinementRates tried = best;
+      (form == "head" ? tried.head : tried.map) = rate;
+      RefineOptions refinement = refine_options_from_card(
+          card_training(options), card_refinement(options, tried), final_tau(options.objective));
+      refinement.steps = kSteps;
+      refinement.form = form;
+      const auto after = [&] { progress.advance(group.size(), fmt::format("{} lr {:g}", form, rate)); };
+      const double found = task.held_out_scores(refinement, images, group, after).at("ins-del");
+      if (group.leader())
+        spdlog::info("refinement of {}, {} steps at lr {:g}: ins-del {:.4f}", form, kSteps, rate, found);
+      if (found > most) most = found, wanted = rate;
+    }
+  };
+  search("head", head_rates, best.head);
+  search("map", map_rates, best.map);
+  return best;
 }
 
 }  // namespace
@@ -159,8 +174,8 @@ ExplainerReport train_decoder(Classifier& target, Explainer& explainer, const Da
   report.held_out_images = task.held_out();
   report.train = train(task, options.train, batch, settings, group, context);
   const bool searched = options.search && options.search_images > 0;
-  report.refinement_lr =
-      searched ? searched_refinement_lr(task, options, group, context) : options.refinement_lr;
+  report.refinement = searched ? searched_rates(task, options, group, context)
+                               : RefinementRates{options.refinement_lr, options.refinement_map_lr};
   report.images = data.size();
   report.unreadable = unreadable_images(data, task.failures(), group);
   return report;
@@ -179,7 +194,7 @@ ModelCard explainer_card(const ClassifierInfo& target, const std::string& data,
   card.training = card_training(options);
   card.training["reference-values"] = json_from_references(
       with_mean_color(options.objective.reference, target.mean_color), options.objective.references);
-  card.refinement = card_refinement(options, report.refinement_lr);
+  card.refinement = card_refinement(options, report.refinement);
   card.provenance = {{"data", without_folders(data)},
                      {"seed", context.seed},
                      {"figures",

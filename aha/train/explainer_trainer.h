@@ -2,8 +2,8 @@
 // directory.
 //
 // Held-out training images choose the best weights: Ins - Del with hard masks (rule `paper`, three
-// references), the figure the explainer will be evaluated by. They choose the learning rate of refinement,
-// too, which goes into the card.
+// references), the figure the explainer will be evaluated by. They choose the learning rates of refinement,
+// too, which go into the card: of the decoder, the paper's form, and of the map.
 #pragma once
 
 #include <optional>
@@ -26,11 +26,16 @@ struct ExplainerRun {
 };
 Fields fields(ExplainerRun& run);  // all but the target
 
+// Learning rates of refinement.
+struct RefinementRates {
+  double head = 0, map = 0;
+};
+
 struct ExplainerReport {
   TrainReport train;
   int64_t parameters = 0, train_images = 0, held_out_images = 0;
-  double refinement_lr = 0;  // best of the searched ones, or as the options say
-  int64_t images = 0;        // of the data set
+  RefinementRates refinement;  // best of the searched ones, or as the options say
+  int64_t images = 0;          // of the data set
   std::vector<UnreadableImage> unreadable;
 };
 

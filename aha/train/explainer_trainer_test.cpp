@@ -241,6 +241,7 @@ TEST(Recipes, ThePapersGivesACardWithThePapersConstants) {
   for (const auto& [name, value] : constants.items()) EXPECT_EQ(card.training.at(name), value) << name;
   EXPECT_EQ(card.temperature, 1);
   const RefineOptions refine = refine_options_from_card(card.training, card.refinement, card.temperature);
+  EXPECT_EQ(refine.form, "head");
   EXPECT_EQ(refine.lr, 1e-4);
   EXPECT_FALSE(refine.guard);
   EXPECT_EQ(refine.objective.steps, 16);
@@ -433,14 +434,19 @@ TEST(Refine, GivesTheSameMapAloneInABatchAndForAnyNumberOfThreads) {
   shape.channels = shape.top = shape.head = 8;
   const auto explainer = make_explainer(target, shape, {});
   explainer->decoder()->eval();
-  for (const int steps : {0, 3}) {
+  for (const auto& [form, steps] :
+       std::vector<std::pair<std::string, int>>{{"head", 0}, {"head", 3}, {"map", 3}, {"head-then-map", 3}}) {
     // Without refinement images go in pieces: more than one piece, the last one of a single image.
     const int count_of_images = steps == 0 ? 33 : 7;
     const Tensor pixels = checks::pixels_of(checks::noise_images(count_of_images, 16, 3));
     const Tensor classes = torch::arange(count_of_images) % 3;
     RefineOptions options;
     options.steps = steps;
+    options.form = form;
+    options.head_steps = 1;
+    options.moves = 2;
     options.lr = 3e-3;
+    options.objective.spread_ks = form == "map";
     options.objective.steps = 5;
     options.objective.grid_low = 3, options.objective.grid_high = 6;
     options.objective.reference_choice = "all";
@@ -451,13 +457,13 @@ TEST(Refine, GivesTheSameMapAloneInABatchAndForAnyNumberOfThreads) {
       start_compute(context);
       const Tensor batch = refined_maps(target, *explainer, pixels, classes, options, context).maps;
       if (!first.defined()) first = batch;
-      EXPECT_TRUE(torch::equal(batch, first)) << "T = " << steps << ", " << count << " threads";
+      EXPECT_TRUE(torch::equal(batch, first)) << form << ", T = " << steps << ", " << count << " threads";
       for (const int64_t b : {0, 4, count_of_images - 1}) {
         const Tensor alone = refined_maps(target, *explainer, pixels.narrow(0, b, 1), classes.narrow(0, b, 1),
                                           options, context)
                                  .maps;
         EXPECT_TRUE(torch::equal(alone[0], first[b]))
-            << "T = " << steps << ", image " << b << ", " << count << " threads";
+            << form << ", T = " << steps << ", image " << b << ", " << count << " threads";
       }
     }
     start_compute({});

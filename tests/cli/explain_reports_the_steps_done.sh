@@ -17,8 +17,13 @@ cmp spec/a.map.npy flag/a.map.npy || fail "expected the same map from aha:T=3 an
 expect 0 $explain --method aha:T=3:guard=off "$FIXTURES/good/a.png"
 says "refined 3 steps to loss"
 says "55 F + 54 B"
+# What the steps change costs the target nothing more.
+for form in head map:moves=1 map:moves=3 head-then-map:head-steps=1; do
+  expect 0 $explain --method aha:T=3:refine=$form --json "$FIXTURES/good/a.png"
+  for key in '"refine": 3' '"forwards": 103' '"backwards": 54'; do says "$key"; done
+done
 # Steps that gain nothing are noticed, and the map before is kept.
-expect 0 $explain --method aha:T=3:lr=1e-30 --out kept "$FIXTURES/good/a.png"
+expect 0 $explain --method aha:T=3:refine=head:lr=1e-30 --out kept "$FIXTURES/good/a.png"
 says "refined 3 steps without gain: the map before is kept, 103 F + 54 B"
 expect 0 $explain --out plain "$FIXTURES/good/a.png"
 cmp kept/a.map.npy plain/a.map.npy || fail "expected the explainer's own map"

@@ -3,7 +3,7 @@
 common="--target $FIXTURES/tiny --data cifar10:sample --limit 24 --holdout 4 --batch-size 4 --perturbation-steps 2 --grid-low 2 --grid-high 4 --channels 8
   --top-channels 8 --head-channels 8 --max-steps 2"
 expect 0 train $common --search-images 2 --out searched
-grep -q "searches the learning rate of refinement: 5 rates, 2 held-out images each (--no-search skips it)" err || fail "expected a word on the search"
+grep -q "searches the learning rates of refinement: 5 rates, 2 held-out images each (--no-search skips it)" err || fail "expected a word on the search"
 grep -q '"lr": 0.0001' searched/model.json && echo "note: the search chose the default"
 expect 0 train $common --no-search --out plain
 grep -q "searches" err && fail "expected no search with --no-search"
