@@ -4,7 +4,7 @@
 
 #include "aha/base/error.h"
 #include "aha/networks/family.h"
-#include "aha/tensor/one_thread_each.h"
+#include "aha/networks/image_by_image.h"
 
 namespace aha {
 namespace {
@@ -195,9 +195,8 @@ void ResNetImpl::initialize(uint64_t seed) {
 
 namespace {
 
-// On libtorch, with every BatchNorm folded. Libtorch's last bits differ with the number of images and of
-// threads, so each image is computed by itself on one thread, unless a gradient is wanted.
-class ResNetEngine : public Engine {
+// With every BatchNorm folded.
+class ResNetEngine : public ImageByImage {
  public:
   ResNetEngine(std::shared_ptr<ResNetImpl> network, const InputSpec& input)
       : network_(std::move(network)), input_(input) {
@@ -217,27 +216,6 @@ class ResNetEngine : public Engine {
     network_forward(*network_, torch::zeros({1, 3, input.size, input.size}), nullptr, fold);
   }
 
-  Tensor logits(const Tensor& pixels) override {
-    if (torch::GradMode::is_enabled() && pixels.requires_grad()) return run(pixels, nullptr);
-    std::vector<Tensor> rows(pixels.size(0));
-    one_thread_each(pixels.size(0), [&](int64_t b) { rows[b] = run(pixels.narrow(0, b, 1), nullptr); });
-    return torch::cat(rows);
-  }
-
-  bool shows(const std::vector<std::string>&) const override { return true; }
-  std::vector<Tensor> taps(const Tensor& pixels, const std::vector<std::string>& names) override {
-    std::vector<std::vector<Tensor>> parts(names.size(), std::vector<Tensor>(pixels.size(0)));
-    one_thread_each(pixels.size(0), [&](int64_t b) {
-      const torch::NoGradGuard no_grad;
-      Taps kept(names);
-      run(pixels.narrow(0, b, 1), &kept);
-      for (size_t i = 0; i < names.size(); ++i) parts[i][b] = kept.at(names[i]);
-    });
-    std::vector<Tensor> values;
-    for (const auto& part : parts) values.push_back(torch::cat(part));
-    return values;
-  }
-
   EngineMemory memory() const override { return {bytes_, 0}; }
 
  private:
@@ -245,7 +223,7 @@ class ResNetEngine : public Engine {
     Tensor weight, bias;
   };
 
-  Tensor run(const Tensor& pixels, Taps* taps) const {
+  Tensor run(const Tensor& pixels, Taps* taps) const override {
     return network_forward(*network_, network_input(pixels, input_), taps, conv_norm_);
   }
 
