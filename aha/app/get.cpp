@@ -31,7 +31,8 @@ Got get(const GetOptions& options, const Context& context) {
   }
   const auto fetched = get_public_model(options.name, options.from, context);
   std::string license = fetched.card.provenance.value("license", "");
-  return {"model", fetched.directory, fetched.was_there, std::move(license), "--target " + options.name};
+  const char* use = fetched.card.kind == "encoder" ? "--encoder " : "--target ";
+  return {"model", fetched.directory, fetched.was_there, std::move(license), use + options.name};
 }
 
 }  // namespace aha

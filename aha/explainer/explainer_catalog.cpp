@@ -7,6 +7,7 @@
 #include "aha/base/files.h"
 #include "aha/base/log.h"
 #include "aha/base/time_spent.h"
+#include "aha/networks/public_models.h"
 #include "aha/nn/module_state.h"
 
 namespace aha {
@@ -39,12 +40,14 @@ std::string find_encoder(const std::string& given, const std::string& directory,
   if (auto spec = encoder_in(directory, part, true); !spec.empty()) return spec;
   const auto around = fs::weakly_canonical(directory).parent_path();
   if (auto spec = encoder_in(around, part, false); !spec.empty()) return spec;
-  const auto bundled = bundled_models_folder();
-  if (auto spec = bundled.empty() ? "" : encoder_in(bundled, part, true); !spec.empty()) return spec;
+  const auto bundled = bundled_models_folder(), fetched = fetched_models_folder();
+  for (const auto& folder : {bundled, fetched})
+    if (auto spec = folder.empty() ? "" : encoder_in(folder, part, true); !spec.empty()) return spec;
   throw input_error(
       "{}: its encoder is a {} with sha256 {}; found no such weights beside the card, no such model beside "
-      "its folder, neither in {}; expected --encoder FILE",
-      directory, part.architecture, part.sha256, bundled.empty() ? "AHA_MODELS" : bundled);
+      "its folder, neither in {} nor {}; expected --encoder FILE",
+      directory, part.architecture, part.sha256, bundled.empty() ? "AHA_MODELS" : bundled,
+      fetched.empty() ? "AHA_CACHE" : fetched);
 }
 
 std::unique_ptr<Encoder> encoder_from_network(const std::string& name, LoadedNetwork loaded,

@@ -27,7 +27,7 @@ bool made_for(const ModelCard& card, Classifier& target);
 // Frozen, in eval mode. `target` is needed where the encoder is the target's own activations; it must be the
 // one that the card names. An encoder of its own is known by its sha256. It is looked for at `encoder` (a
 // weight file or a spec) where that is given, else beside the card, among the model directories beside that
-// folder, and in the folder of bundled models.
+// folder, and in the folders of bundled models and of those that `aha get` brought.
 LoadedExplainer load_explainer(const std::string& spec, Classifier* target, const Context& context,
                                const std::string& encoder = "");
 

@@ -14,7 +14,7 @@ namespace aha {
 
 struct ModelCard {
   std::string kind;          // classifier, encoder, explainer
-  std::string architecture;  // vit, convnext; dpt for an explainer
+  std::string architecture;  // vit, convnext, resnet, hiera; dpt for an explainer
   std::string summary;       // one line for `aha models`
   // Hyper-parameters, as fields() of the architecture's config lists them.
   nlohmann::json network = nlohmann::json::object();

@@ -31,7 +31,8 @@ std::string difference(const NetworkFamily& family, const nlohmann::json& known,
 }  // namespace
 
 const std::vector<NetworkFamily>& network_families() {
-  static const std::vector<NetworkFamily> list = {vit_family(), convnext_family(), resnet_family()};
+  static const std::vector<NetworkFamily> list = {vit_family(), convnext_family(), resnet_family(),
+                                                  hiera_family()};
   return list;
 }
 

@@ -114,5 +114,6 @@ InputSpec default_input(const Architecture& architecture, const std::string& sou
 NetworkFamily vit_family();
 NetworkFamily convnext_family();
 NetworkFamily resnet_family();
+NetworkFamily hiera_family();
 
 }  // namespace aha

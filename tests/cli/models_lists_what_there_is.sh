@@ -9,6 +9,8 @@ says "smoothgrad:samples="
 says "higher is better"
 says "the paper's tables"
 says "resnet50-imagenet"
+says "hiera-tiny"
+says "hiera_tiny"
 expect 0 models --json
 if command -v python3 >/dev/null; then
   python3 - <<'PY' || fail "expected the document of the contract"
