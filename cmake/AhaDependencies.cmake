@@ -24,17 +24,19 @@ set(AHA_FONT_FOLDERS /usr/share/fonts/truetype/dejavu /usr/share/fonts/dejavu /u
 find_file(AHA_FONT DejaVuSans.ttf PATHS ${AHA_FONT_FOLDERS} NO_DEFAULT_PATH REQUIRED DOC "typeface (Debian: fonts-dejavu-core)")
 find_file(AHA_FONT_BOLD DejaVuSans-Bold.ttf PATHS ${AHA_FONT_FOLDERS} NO_DEFAULT_PATH REQUIRED DOC "its bold face")
 
+# The protocol buffers of ONNX files; libtorch links to the same library.
+find_package(Protobuf REQUIRED)
+find_library(AHA_ONNX_PROTO onnx_proto REQUIRED DOC "(Debian: libonnx-dev)")
+find_library(AHA_ONNX_CHECKER onnx REQUIRED DOC "(Debian: libonnx-dev)")
+add_library(aha_onnx_proto INTERFACE)
+target_compile_definitions(aha_onnx_proto INTERFACE ONNX_ML=1)
+target_link_libraries(aha_onnx_proto INTERFACE ${AHA_ONNX_CHECKER} ${AHA_ONNX_PROTO} protobuf::libprotobuf)
+
 if(AHA_FUZZ)
   return()
 endif()
 
 find_package(Eigen3 REQUIRED NO_MODULE)
-# The protocol buffers of ONNX files; libtorch links to the same library.
-find_package(Protobuf REQUIRED)
-find_library(AHA_ONNX_PROTO onnx_proto REQUIRED DOC "(Debian: libonnx-dev)")
-add_library(aha_onnx_proto INTERFACE)
-target_compile_definitions(aha_onnx_proto INTERFACE ONNX_ML=1)
-target_link_libraries(aha_onnx_proto INTERFACE ${AHA_ONNX_PROTO} protobuf::libprotobuf)
 pkg_check_modules(AHA_HDF5 REQUIRED IMPORTED_TARGET hdf5)
 find_package(GTest REQUIRED)
 find_package(CLI11 REQUIRED)

@@ -1,11 +1,14 @@
 #include "aha/app/inspect.h"
 
 #include <filesystem>
+#include <set>
 
 #include "aha/networks/catalog.h"
+#include "aha/networks/exported_classifier.h"
 #include "aha/networks/preprocess.h"
 #include "aha/networks/torchscript.h"
 #include "aha/networks/weight_summary.h"
+#include "aha/onnx/operators.h"
 
 namespace aha {
 namespace {
@@ -85,6 +88,54 @@ Inspection inspect_script(const std::string& path, const ScriptSummary& s) {
   return out;
 }
 
+Inspection inspect_onnx(const std::string& path) {
+  const OnnxGraph graph = read_onnx_graph(path);
+  int64_t values = 0;
+  for (const auto& [value, view] : graph.constants) values += view.numel();
+  std::set<std::string> operators, missing;
+  for (const auto& node : graph.nodes) {
+    operators.insert(node.op);
+    if (!onnx_operator(node.op)) missing.insert(node.op);
+  }
+  const auto names = [&](const std::vector<int>& of) {
+    std::vector<std::string> list;
+    for (const int v : of) list.push_back(printable(graph.values[static_cast<size_t>(v)]));
+    return list;
+  };
+  const auto preprocessing = preprocessing_beside(path);
+  Inspection out;
+  out.json = {{"file", path},
+              {"architecture", "onnx"},
+              {"opset", graph.opset},
+              {"nodes", graph.nodes.size()},
+              {"operators", operators},
+              {"not_supported", missing},
+              {"values", values},
+              {"inputs", names(graph.inputs)},
+              {"input_shapes", graph.input_shapes},
+              {"outputs", names(graph.outputs)}};
+  out.json["input"] =
+      preprocessing ? nlohmann::json(card_json_from_input(preprocessing->input)) : nlohmann::json();
+  Lines lines(path);
+  lines.add("network", fmt::format("ONNX graph, opset {}, {} nodes of {} operators", graph.opset,
+                                   graph.nodes.size(), operators.size()));
+  lines.add("values", std::to_string(values));
+  for (size_t i = 0; i < graph.inputs.size(); ++i)
+    lines.add("takes", fmt::format("{} {}", names(graph.inputs)[i], text_from_shape(graph.input_shapes[i])));
+  lines.add("gives", fmt::format("{}", fmt::join(names(graph.outputs), ", ")));
+  lines.add("input", preprocessing
+                         ? text_from_input(preprocessing->input)
+                         : "not said; --input-size, --mean and --std do, ImageNet's are the default");
+  lines.add("not supported", fmt::format("{}", fmt::join(missing, ", ")));
+  if (missing.empty() && graph.inputs.size() == 1) {
+    lines.add("runs on",
+              "libtorch's operators, with gradients; the fast engine is for networks known by name");
+    lines.add("use as", "--target onnx:" + path);
+  }
+  out.text = lines.text();
+  return out;
+}
+
 Inspection inspect_model(const std::string& what, const std::string& directory,
                          const InspectOptions& options) {
   const ModelCard card = read_card(directory);
@@ -129,6 +180,7 @@ Inspection inspect(const std::string& what, const InspectOptions& options) {
   if (const auto directory = model_directory(what)) return inspect_model(what, *directory, options);
   if (std::filesystem::is_regular_file(what)) {
     if (const auto script = script_summary(what)) return inspect_script(what, *script);
+    if (what.ends_with(".onnx")) return inspect_onnx(what);
     return inspect_weights(what, options);
   }
   const size_t colon = what.find(':');

@@ -1,5 +1,5 @@
-// The verb behind `aha inspect`: a weight file, a TorchScript file, a model directory or a bundled model
-// described for a person and as JSON. Nothing of a file is run.
+// The verb behind `aha inspect`: a weight file, a TorchScript or ONNX file, a model directory or a bundled
+// model described for a person and as JSON. Nothing of a file is run.
 #pragma once
 
 #include <nlohmann/json.hpp>

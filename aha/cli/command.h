@@ -126,5 +126,6 @@ Command data_command();
 Command bench_command();
 Command serve_command();
 Command experiment_command();
+Command export_command();
 
 }  // namespace aha

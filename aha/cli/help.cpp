@@ -26,7 +26,7 @@ FlagGroup group_of(const std::string& name) {
         "test", "explainer", "encoder", "max-megapixels", "results"}},
       {FlagGroup::kOutput,
        {"out", "json", "topk", "score", "images", "keep-maps", "together", "tensors", "identity", "size",
-        "overwrite", "sheet", "contours", "quiet", "verbose"}},
+        "overwrite", "sheet", "contours", "opset", "weights", "quiet", "verbose"}},
       {FlagGroup::kRun,
        {"device", "threads", "precision", "seed", "batch-size", "config", "workers", "worker-timeout",
         "resume", "checkpoint-every", "log-every", "strict", "timing-runs", "port", "host", "open"}},

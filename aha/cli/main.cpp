@@ -30,7 +30,7 @@ std::vector<Command> commands() {
   return {
       models_command(), classify_command(), inspect_command(),    explain_command(), train_command(),
       eval_command(),   compare_command(),  fit_command(),        get_command(),     data_command(),
-      bench_command(),  serve_command(),    experiment_command(),
+      bench_command(),  serve_command(),    experiment_command(), export_command(),
   };
 }
 

@@ -13,6 +13,7 @@
 #include "aha/base/context.h"
 #include "aha/base/options.h"
 #include "aha/networks/network_classifier.h"
+#include "aha/networks/onnx_forward.h"
 #include "aha/nn/conv_block.h"
 #include "aha/weights/names.h"
 
@@ -59,7 +60,7 @@ struct ConvNextHeadImpl : torch::nn::Cloneable<ConvNextHeadImpl> {
 };
 TORCH_MODULE(ConvNextHead);
 
-struct ConvNextImpl : torch::nn::Cloneable<ConvNextImpl>, Network {
+struct ConvNextImpl : torch::nn::Cloneable<ConvNextImpl>, Network, OnnxSource {
   explicit ConvNextImpl(ConvNextConfig config) : config(std::move(config)) { reset(); }
   void reset() override;
   torch::nn::Module& module() override { return *this; }
@@ -76,6 +77,8 @@ struct ConvNextImpl : torch::nn::Cloneable<ConvNextImpl>, Network {
   Tensor logits_from_features(const Tensor& features) override;
   Tensor head_direction(const Tensor& read, const Tensor& weights) override;
   std::unique_ptr<Engine> make_engine(const InputSpec& input, Precision precision) override;
+  OnnxForward write_onnx(OnnxBuilder& g, const OnnxValue& x) override;
+  OnnxValue write_onnx_shares(OnnxBuilder& g, const OnnxForward& forward, const OnnxValue& classes) override;
   // Truncated normal of std 0.02 for convolutions and matrices, zero biases, layer scale 1e-6; the same seed
   // gives the same numbers.
   void initialize(uint64_t seed) override;

@@ -168,7 +168,7 @@ class OnnxClassifier : public ExportedClassifier {
   Tensor head_weights() const override {
     const OnnxNode* last = program_.maker_of(program_.graph().outputs[0]);
     if (!last || last->op != "Gemm" || !program_.constant(last->inputs[1])) return {};
-    const Tensor& weights = program_.graph().constants.at(last->inputs[1]);
+    const Tensor& weights = program_.constants().at(last->inputs[1]);
     return weights.dim() == 2 && weights.size(0) == info_.classes ? weights : Tensor();
   }
 
@@ -208,11 +208,10 @@ void check_image_input(const OnnxGraph& graph) {
 }
 
 void check_weights(const OnnxGraph& graph) {
-  for (const auto& [value, tensor] : graph.constants)
-    if (tensor.is_floating_point() && tensor.isnan().any().item<bool>())
+  for (const auto& [value, view] : graph.constants)
+    if (const Tensor nan = tensor_from_onnx(view).isnan(); nan.any().item<bool>())
       throw input_error("{}: tensor {} has {} NaN", graph.file,
-                        printable(graph.values[static_cast<size_t>(value)]),
-                        tensor.isnan().sum().item<int64_t>());
+                        printable(graph.values[static_cast<size_t>(value)]), nan.sum().item<int64_t>());
 }
 
 }  // namespace

@@ -23,6 +23,7 @@
 
 #include "aha/base/options.h"
 #include "aha/networks/network.h"
+#include "aha/networks/onnx_forward.h"
 #include "aha/nn/linear.h"
 #include "aha/weights/names.h"
 
@@ -73,7 +74,7 @@ struct ResNetBlockImpl : torch::nn::Cloneable<ResNetBlockImpl> {
 };
 TORCH_MODULE(ResNetBlock);
 
-struct ResNetImpl : torch::nn::Cloneable<ResNetImpl>, Network {
+struct ResNetImpl : torch::nn::Cloneable<ResNetImpl>, Network, OnnxSource {
   explicit ResNetImpl(ResNetConfig config) : config(std::move(config)) { reset(); }
   void reset() override;
 
@@ -92,6 +93,8 @@ struct ResNetImpl : torch::nn::Cloneable<ResNetImpl>, Network {
   // begin as the identity.
   void initialize(uint64_t seed) override;
   std::unique_ptr<Engine> make_engine(const InputSpec& input, Precision precision) override;
+  OnnxForward write_onnx(OnnxBuilder& g, const OnnxValue& x) override;
+  OnnxValue write_onnx_shares(OnnxBuilder& g, const OnnxForward& forward, const OnnxValue& classes) override;
 
   ResNetConfig config;
   torch::nn::Conv2d conv1{nullptr};

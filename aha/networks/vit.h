@@ -16,6 +16,7 @@
 
 #include "aha/base/options.h"
 #include "aha/networks/network_classifier.h"
+#include "aha/networks/onnx_forward.h"
 #include "aha/nn/patch_embed.h"
 #include "aha/nn/transformer_block.h"
 #include "aha/weights/names.h"
@@ -42,7 +43,7 @@ Fields fields(VitConfig& config);
 // Sizes from the shapes, eps and position rule from the source. heads = width / 64 unless given.
 VitConfig vit_config_from_weights(const CanonicalWeights& weights, int heads = 0);
 
-struct VitImpl : torch::nn::Cloneable<VitImpl>, Network {
+struct VitImpl : torch::nn::Cloneable<VitImpl>, Network, OnnxSource {
   explicit VitImpl(VitConfig config) : config(std::move(config)) { reset(); }
   void reset() override;
 
@@ -80,6 +81,8 @@ struct VitImpl : torch::nn::Cloneable<VitImpl>, Network {
   std::string size_refusal(int side) const override;
   void load_weights(TensorTable table) override;
   std::unique_ptr<Engine> make_engine(const InputSpec& input, Precision precision) override;
+  OnnxForward write_onnx(OnnxBuilder& g, const OnnxValue& x) override;
+  OnnxValue write_onnx_shares(OnnxBuilder& g, const OnnxForward& forward, const OnnxValue& classes) override;
   // Truncated normal of std 0.02 for every matrix and table, zero biases; the same seed gives the same
   // numbers.
   void initialize(uint64_t seed) override;

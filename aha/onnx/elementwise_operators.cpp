@@ -1,4 +1,5 @@
 // Operators that work number by number, with broadcasting.
+#include <cmath>
 #include <functional>
 
 #include "aha/onnx/operators.h"
@@ -124,10 +125,12 @@ Tensor clipped_line(const Tensor& x, double slope, double offset) {
   return torch::clamp(slope * x + offset, 0, 1);
 }
 OnnxOutputs onnx_hard_sigmoid(const OnnxCall& c) {
-  return {clipped_line(c.in(0), c.real("alpha", 0.2), c.real("beta", 0.5))};
+  const double alpha = c.real("alpha", 0.2), beta = c.real("beta", 0.5);
+  const bool usual = std::abs(alpha - 1.0 / 6) < 1e-6 && beta == 0.5;
+  return {usual ? torch::hardsigmoid(c.in(0)) : clipped_line(c.in(0), alpha, beta)};
 }
 OnnxOutputs onnx_hard_swish(const OnnxCall& c) {
-  return {c.in(0) * clipped_line(c.in(0), 1.0 / 6, 0.5)};
+  return {torch::hardswish(c.in(0))};
 }
 OnnxOutputs onnx_prelu(const OnnxCall& c) {
   return {torch::where(c.in(0) < 0, c.in(0) * c.in(1), c.in(0))};

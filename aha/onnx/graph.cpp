@@ -1,10 +1,13 @@
 #include "aha/onnx/graph.h"
 
+#include <fmt/format.h>
+#include <google/protobuf/descriptor.h>
 #include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/wire_format_lite.h>
 #include <onnx/onnx_pb.h>
 
-#include <cstring>
+#include <algorithm>
+#include <climits>
 #include <filesystem>
 
 #include "aha/base/error.h"
@@ -14,28 +17,24 @@ namespace aha {
 namespace {
 
 namespace fs = std::filesystem;
+namespace io = google::protobuf::io;
 constexpr int kMostNodes = 1'000'000;
 
 struct StoredType {
   int onnx;
-  at::ScalarType stored, used;  // as in the file; as the graph is computed
+  DType stored;
 };
 constexpr StoredType kStoredTypes[] = {
-    {onnx::TensorProto::FLOAT, at::kFloat, at::kFloat},
-    {onnx::TensorProto::DOUBLE, at::kDouble, at::kDouble},
-    {onnx::TensorProto::FLOAT16, at::kHalf, at::kFloat},
-    {onnx::TensorProto::BFLOAT16, at::kBFloat16, at::kFloat},
-    {onnx::TensorProto::INT64, at::kLong, at::kLong},
-    {onnx::TensorProto::INT32, at::kInt, at::kInt},
-    {onnx::TensorProto::INT16, at::kShort, at::kShort},
-    {onnx::TensorProto::INT8, at::kChar, at::kChar},
-    {onnx::TensorProto::UINT8, at::kByte, at::kByte},
-    {onnx::TensorProto::BOOL, at::kBool, at::kBool},
+    {onnx::TensorProto::FLOAT, DType::kF32},   {onnx::TensorProto::DOUBLE, DType::kF64},
+    {onnx::TensorProto::FLOAT16, DType::kF16}, {onnx::TensorProto::BFLOAT16, DType::kBF16},
+    {onnx::TensorProto::INT64, DType::kI64},   {onnx::TensorProto::INT32, DType::kI32},
+    {onnx::TensorProto::INT16, DType::kI16},   {onnx::TensorProto::INT8, DType::kI8},
+    {onnx::TensorProto::UINT8, DType::kU8},    {onnx::TensorProto::BOOL, DType::kBool},
 };
 
-const StoredType& stored_type(int onnx_type, const std::string& where) {
+DType stored_type(int onnx_type, const std::string& where) {
   for (const auto& type : kStoredTypes)
-    if (type.onnx == onnx_type) return type;
+    if (type.onnx == onnx_type) return type.stored;
   throw input_error(
       "{}: expected numbers of up to 64 bits or truth values, found the ONNX type {}", where,
       onnx::TensorProto::DataType_IsValid(onnx_type)
@@ -43,17 +42,25 @@ const StoredType& stored_type(int onnx_type, const std::string& where) {
           : std::to_string(onnx_type));
 }
 
+// Sizes of 0 do not hide what the others come to.
 int64_t numel_of(const onnx::TensorProto& proto, const std::string& where) {
-  int64_t numel = 1;
-  for (const int64_t size : proto.dims())
-    if (size < 0 || __builtin_mul_overflow(numel, size, &numel))
-      throw input_error("{}: expected a shape of sizes from 0, found {}", where, size);
+  constexpr int kMostAxes = 32;
+  if (proto.dims_size() > kMostAxes)
+    throw input_error("{}: expected a tensor of at most {} axes, found {}", where, kMostAxes,
+                      proto.dims_size());
+  int64_t numel = 1, bytes = sizeof(int64_t);
+  for (const int64_t size : proto.dims()) {
+    if (size < 0 || __builtin_mul_overflow(bytes, std::max<int64_t>(size, 1), &bytes))
+      throw input_error("{}: expected a shape of sizes from 0 that fits into memory, found {}", where,
+                        text_from_shape({proto.dims().data(), static_cast<size_t>(proto.dims_size())}));
+    numel *= size;
+  }
   return numel;
 }
 
 // The bytes of external data, which stand in a file of the model's own folder.
-std::string external_bytes(const onnx::TensorProto& proto, const std::string& model, const std::string& where,
-                           uint64_t expected) {
+void take_external_bytes(TensorView& view, const onnx::TensorProto& proto, const std::string& model,
+                         const std::string& where, uint64_t expected) {
   std::string location;
   uint64_t offset = 0;
   for (const auto& entry : proto.external_data()) {
@@ -61,30 +68,26 @@ std::string external_bytes(const onnx::TensorProto& proto, const std::string& mo
     if (entry.key() == "offset") offset = std::strtoull(entry.value().c_str(), nullptr, 10);
   }
   const fs::path name(location);
-  if (location.empty() || name.is_absolute() || name.has_parent_path() || name == "..")
+  if (location.empty() || location.find('\0') != std::string::npos || name.is_absolute() ||
+      name.has_parent_path() || name == "..")
     throw input_error("{}: expected external data in a file beside the model, found '{}'", where,
                       printable(location));
   const fs::path file = fs::path(model).parent_path() / name;
-  if (fs::is_symlink(file))
+  std::error_code missing;
+  if (fs::is_symlink(file, missing))
     throw input_error("{}: expected a file beside the model, found the link {}", where, printable(location));
-  const MappedFile mapped(file.string());
-  if (offset > mapped.bytes().size() || expected > mapped.bytes().size() - offset)
+  const auto mapped = std::make_shared<const MappedFile>(file.string());
+  if (offset > mapped->bytes().size() || expected > mapped->bytes().size() - offset)
     throw input_error("{}: expected {} bytes at {} of {}, found {} bytes in all", where, expected, offset,
-                      printable(location), mapped.bytes().size());
-  const auto part = mapped.bytes().subspan(offset, expected);
-  return {reinterpret_cast<const char*>(part.data()), part.size()};
+                      printable(location), mapped->bytes().size());
+  view.bytes = mapped->bytes().subspan(offset, expected);
+  view.owner = mapped;
 }
 
 template <class Stored, class Field>
-void fill_from(Tensor& tensor, const Field& field) {
-  auto* out = tensor.data_ptr<Stored>();
+void fill_from(std::string& bytes, const Field& field) {
+  auto* out = reinterpret_cast<Stored*>(bytes.data());
   for (int i = 0; i < field.size(); ++i) out[i] = static_cast<Stored>(field.Get(i));
-}
-
-// 16-bit floats stand in int32_data as their bits.
-void fill_bits(Tensor& tensor, const google::protobuf::RepeatedField<int32_t>& field) {
-  auto* out = static_cast<uint16_t*>(tensor.data_ptr());
-  for (int i = 0; i < field.size(); ++i) out[i] = static_cast<uint16_t>(field.Get(i));
 }
 
 int typed_size(const onnx::TensorProto& proto) {
@@ -100,55 +103,61 @@ int typed_size(const onnx::TensorProto& proto) {
   }
 }
 
-void fill_typed(Tensor& tensor, const onnx::TensorProto& proto) {
-  switch (tensor.scalar_type()) {
-    case at::kFloat:
-      return fill_from<float>(tensor, proto.float_data());
-    case at::kDouble:
-      return fill_from<double>(tensor, proto.double_data());
-    case at::kLong:
-      return fill_from<int64_t>(tensor, proto.int64_data());
-    case at::kInt:
-      return fill_from<int32_t>(tensor, proto.int32_data());
-    case at::kShort:
-      return fill_from<int16_t>(tensor, proto.int32_data());
-    case at::kChar:
-      return fill_from<int8_t>(tensor, proto.int32_data());
-    case at::kByte:
-      return fill_from<uint8_t>(tensor, proto.int32_data());
-    case at::kBool:
-      return fill_from<bool>(tensor, proto.int32_data());
-    default:
-      return fill_bits(tensor, proto.int32_data());
+// Truth values are one byte each, numbers of 16 bits stand in int32_data as their bits.
+void fill_typed(std::string& bytes, DType type, const onnx::TensorProto& proto) {
+  switch (type) {
+    case DType::kF32:
+      return fill_from<float>(bytes, proto.float_data());
+    case DType::kF64:
+      return fill_from<double>(bytes, proto.double_data());
+    case DType::kI64:
+      return fill_from<int64_t>(bytes, proto.int64_data());
+    case DType::kI32:
+      return fill_from<int32_t>(bytes, proto.int32_data());
+    case DType::kI16:
+    case DType::kF16:
+    case DType::kBF16:
+      return fill_from<uint16_t>(bytes, proto.int32_data());
+    case DType::kI8:
+    case DType::kU8:
+      return fill_from<uint8_t>(bytes, proto.int32_data());
+    case DType::kBool:
+      return fill_from<bool>(bytes, proto.int32_data());
   }
 }
 
-Tensor tensor_from_proto(const onnx::TensorProto& proto, const std::string& model, const std::string& where) {
-  const StoredType& type = stored_type(proto.data_type(), where);
+// Takes the bytes out of the message.
+TensorView tensor_from_proto(onnx::TensorProto& proto, const std::string& model, const std::string& where) {
+  TensorView view;
+  view.dtype = stored_type(proto.data_type(), where);
   const int64_t numel = numel_of(proto, where);
-  const uint64_t bytes_each = c10::elementSize(type.stored);
-  uint64_t bytes = 0;
-  if (__builtin_mul_overflow(static_cast<uint64_t>(numel), bytes_each, &bytes))
-    throw input_error("{}: a tensor of {} numbers does not fit into memory", where, numel);
-  std::string outside;
-  if (proto.data_location() == onnx::TensorProto::EXTERNAL)
-    outside = external_bytes(proto, model, where, bytes);
-  const std::string& raw = proto.data_location() == onnx::TensorProto::EXTERNAL ? outside : proto.raw_data();
-  const bool typed = raw.empty() && numel > 0;
-  if (typed ? typed_size(proto) != numel : raw.size() != bytes)
-    throw input_error(
-        "{}: expected {} numbers ({} bytes), found {}", where, numel, bytes,
-        typed ? fmt::format("{} numbers", typed_size(proto)) : fmt::format("{} bytes", raw.size()));
-  const std::vector<int64_t> shape(proto.dims().begin(), proto.dims().end());
-  Tensor tensor = torch::empty(shape, torch::dtype(type.stored));
-  if (typed)
-    fill_typed(tensor, proto);
-  else if (bytes > 0)
-    std::memcpy(tensor.data_ptr(), raw.data(), bytes);
-  return tensor.to(type.used);
+  const uint64_t bytes = static_cast<uint64_t>(numel) * size_of(view.dtype);
+  view.shape.assign(proto.dims().begin(), proto.dims().end());
+  if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
+    take_external_bytes(view, proto, model, where, bytes);
+  } else {
+    const bool typed = proto.raw_data().empty() && numel > 0;
+    if (typed ? typed_size(proto) != numel : proto.raw_data().size() != bytes)
+      throw input_error("{}: expected {} numbers ({} bytes), found {}", where, numel, bytes,
+                        typed ? fmt::format("{} numbers", typed_size(proto))
+                              : fmt::format("{} bytes", proto.raw_data().size()));
+    const auto own = std::make_shared<std::string>(std::move(*proto.mutable_raw_data()));
+    if (typed) {
+      own->resize(bytes);
+      fill_typed(*own, view.dtype, proto);
+      proto.Clear();
+    }
+    view.bytes = std::as_bytes(std::span(*own));
+    view.owner = own;
+  }
+  if (view.dtype == DType::kBool)
+    for (const std::byte one : view.bytes)
+      if (std::to_integer<int>(one) > 1)
+        throw input_error("{}: expected truth values of 0 and 1, found {}", where, std::to_integer<int>(one));
+  return view;
 }
 
-OnnxAttribute attribute_from_proto(const onnx::AttributeProto& proto, const std::string& model,
+OnnxAttribute attribute_from_proto(onnx::AttributeProto& proto, const std::string& model,
                                    const std::string& where) {
   switch (proto.type()) {
     case onnx::AttributeProto::INT:
@@ -162,7 +171,7 @@ OnnxAttribute attribute_from_proto(const onnx::AttributeProto& proto, const std:
     case onnx::AttributeProto::FLOATS:
       return std::vector<double>(proto.floats().begin(), proto.floats().end());
     case onnx::AttributeProto::TENSOR:
-      return tensor_from_proto(proto.t(), model, where);
+      return tensor_from_proto(*proto.mutable_t(), model, where);
     default:
       throw input_error("{}: attribute {}: expected numbers, a text or a tensor, found {}", where,
                         printable(proto.name()), onnx::AttributeProto::AttributeType_Name(proto.type()));
@@ -181,27 +190,29 @@ class GraphReader {
  public:
   explicit GraphReader(const std::string& path) { graph_.file = path; }
 
-  OnnxGraph read(const onnx::ModelProto& model) {
+  OnnxGraph read(onnx::ModelProto& model) {
     for (const auto& opset : model.opset_import())
       if (opset.domain().empty() || opset.domain() == "ai.onnx")
         graph_.opset = static_cast<int>(std::clamp<int64_t>(opset.version(), 0, 1000));
     if (graph_.opset < 1)
       throw input_error("{}: expected a version of the ONNX operators, found none", graph_.file);
-    const auto& proto = model.graph();
+    auto& proto = *model.mutable_graph();
     if (proto.node_size() > kMostNodes)
       throw input_error("{}: expected at most {} nodes, found {}", graph_.file, kMostNodes,
                         proto.node_size());
     if (proto.sparse_initializer_size() > 0)
       throw input_error("{}: expected dense weights, found sparse ones", graph_.file);
-    for (const auto& weight : proto.initializer())
-      graph_.constants[define(weight.name())] = tensor_from_proto(
-          weight, graph_.file, fmt::format("{}: weight {}", graph_.file, printable(weight.name())));
+    for (auto& weight : *proto.mutable_initializer()) {
+      const int value = define(weight.name());
+      const std::string where = fmt::format("{}: weight {}", graph_.file, printable(weight.name()));
+      graph_.constants[value] = tensor_from_proto(weight, graph_.file, where);
+    }
     for (const auto& input : proto.input()) {
       if (numbers_.contains(input.name())) continue;  // old files list their weights here too
       graph_.inputs.push_back(define(input.name()));
       graph_.input_shapes.push_back(shape_from_proto(input));
     }
-    for (const auto& node : proto.node()) add(node);
+    for (auto& node : *proto.mutable_node()) add(node);
     for (const auto& output : proto.output())
       graph_.outputs.push_back(number_of(output.name(), "the output"));
     if (graph_.outputs.empty()) throw input_error("{}: expected an output, found none", graph_.file);
@@ -225,7 +236,7 @@ class GraphReader {
     return found->second;
   }
 
-  void add(const onnx::NodeProto& proto) {
+  void add(onnx::NodeProto& proto) {
     OnnxNode node;
     node.op = printable(proto.op_type());
     node.name = printable(proto.name().empty() && proto.output_size() > 0 ? proto.output(0) : proto.name());
@@ -234,7 +245,7 @@ class GraphReader {
       throw input_error("{}: expected an operator of ONNX itself, found one of {}", where,
                         printable(proto.domain()));
     for (const auto& name : proto.input()) node.inputs.push_back(name.empty() ? -1 : number_of(name, where));
-    for (const auto& attribute : proto.attribute())
+    for (auto& attribute : *proto.mutable_attribute())
       node.attributes.emplace(attribute.name(), attribute_from_proto(attribute, graph_.file, where));
     for (const auto& name : proto.output()) node.outputs.push_back(name.empty() ? -1 : define(name));
     graph_.nodes.push_back(std::move(node));
@@ -244,33 +255,69 @@ class GraphReader {
   std::map<std::string, int> numbers_;
 };
 
+// Whether parsing makes at most `left` objects: a part of a message takes two bytes of a file, and up to
+// hundreds in memory. What is no message at all is left for the parser to say.
+bool has_few_parts(io::CodedInputStream& in, const google::protobuf::Descriptor& type, int depth,
+                   int64_t& left) {
+  using google::protobuf::internal::WireFormatLite;
+  constexpr int kDeepest = 100;  // as the parser has it
+  while (const uint32_t tag = in.ReadTag()) {
+    const auto* field = type.FindFieldByNumber(WireFormatLite::GetTagFieldNumber(tag));
+    const bool delimited = WireFormatLite::GetTagWireType(tag) == WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
+    if ((!field || delimited) && --left < 0) return false;
+    uint32_t length = 0;
+    if (!field || !field->message_type() || !delimited || depth == kDeepest) {
+      if (!WireFormatLite::SkipField(&in, tag)) return true;
+    } else if (in.ReadVarint32(&length)) {
+      const auto limit = in.PushLimit(static_cast<int>(std::min<uint32_t>(length, INT_MAX)));
+      if (!has_few_parts(in, *field->message_type(), depth + 1, left)) return false;
+      in.PopLimit(limit);
+    } else {
+      return true;
+    }
+  }
+  return true;
+}
+
 template <class Message>
-Message message_from_file(const std::string& path, const char* what) {
-  const MappedFile file(path);
+Message message_from_bytes(std::span<const std::byte> bytes, const std::string& path, const char* what) {
   constexpr size_t kMost = INT_MAX;  // of a protocol buffer
-  if (file.bytes().size() > kMost)
+  constexpr int64_t kMostParts = 4'000'000;
+  if (bytes.size() > kMost)
     throw input_error(
         "{}: expected at most 2 GB in one file, found {} bytes: keep the weights as external data", path,
-        file.bytes().size());
-  google::protobuf::io::ArrayInputStream bytes(file.bytes().data(), static_cast<int>(file.bytes().size()));
-  google::protobuf::io::CodedInputStream stream(&bytes);
-  stream.SetTotalBytesLimit(INT_MAX);
+        bytes.size());
+  const auto stream_of = [&](auto use) {
+    io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
+                                static_cast<int>(bytes.size()));
+    return use(stream);
+  };
+  int64_t left = kMostParts;
+  if (!stream_of([&](auto& in) { return has_few_parts(in, *Message::GetDescriptor(), 0, left); }))
+    throw input_error("{}: expected {} of at most {} parts, found more", path, what, kMostParts);
   Message message;
-  if (!message.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage())
+  if (!stream_of([&](auto& in) { return message.ParseFromCodedStream(&in) && in.ConsumedEntireMessage(); }))
     throw input_error("{}: expected {}, found something else or a part of one", path, what);
   return message;
 }
 
 }  // namespace
 
-OnnxGraph read_onnx_graph(const std::string& path) {
-  const auto model = message_from_file<onnx::ModelProto>(path, "an ONNX model");
-  if (!model.has_graph()) throw input_error("{}: expected an ONNX model with a graph, found none", path);
-  return GraphReader(path).read(model);
+OnnxGraph onnx_graph_from_bytes(std::span<const std::byte> bytes, const std::string& file) {
+  auto model = message_from_bytes<onnx::ModelProto>(bytes, file, "an ONNX model");
+  if (!model.has_graph()) throw input_error("{}: expected an ONNX model with a graph, found none", file);
+  return GraphReader(file).read(model);
 }
 
-Tensor read_onnx_tensor(const std::string& path) {
-  return tensor_from_proto(message_from_file<onnx::TensorProto>(path, "an ONNX tensor"), path, path);
+OnnxGraph read_onnx_graph(const std::string& path) {
+  const MappedFile file(path);
+  return onnx_graph_from_bytes(file.bytes(), path);
+}
+
+TensorView read_onnx_tensor(const std::string& path) {
+  const MappedFile file(path);
+  auto message = message_from_bytes<onnx::TensorProto>(file.bytes(), path, "an ONNX tensor");
+  return tensor_from_proto(message, path, path);
 }
 
 }  // namespace aha

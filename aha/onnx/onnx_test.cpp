@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "aha/base/error.h"
 #include "aha/base/files.h"
@@ -108,7 +109,7 @@ TEST(OnnxProgram, ComputesWhatItsNodesSay) {
   const OnnxProgram program(read_onnx_graph(small_network(1).save("small")));
   torch::manual_seed(5);
   const Tensor x = torch::randn({1, 3, 8, 8});
-  const auto& constants = program.graph().constants;
+  const auto& constants = program.constants();
   const Tensor maps = torch::relu(torch::conv2d(x, constants.at(0), constants.at(1), 1, 1));
   const Tensor expected = torch::matmul(maps.mean(std::vector<int64_t>{2, 3}), constants.at(2).t());
   EXPECT_LE((program.run(x) - expected).abs().max().item<double>(), 1e-5);
@@ -197,6 +198,154 @@ TEST(OnnxGraph, ExternalDataStaysInItsFolder) {
   }
 }
 
+// norm -> linear -> GELU -> SiLU, each as exporters write it out.
+GraphWriter written_out_layers() {
+  torch::manual_seed(8);
+  GraphWriter w;
+  w.input("x", {2, 5, 6});
+  const auto number = [&](const char* name, double value) {
+    w.weight(name, torch::tensor(value, at::kFloat));
+  };
+  number("eps", 1e-3);
+  number("two", 2);
+  number("root", std::sqrt(2.0));
+  number("one", 1);
+  number("half", 0.5);
+  w.weight("gain", torch::randn({6}));
+  w.weight("offset", torch::randn({6}));
+  w.weight("matrix", torch::randn({6, 4}));
+  w.weight("bias", torch::randn({4}));
+  const auto mean = [&](const char* of, const char* to) {
+    auto* axes = w.node("ReduceMean", {of}, to).add_attribute();
+    axes->set_name("axes");
+    axes->set_type(onnx::AttributeProto::INTS);
+    axes->add_ints(-1);
+  };
+  mean("x", "mean");
+  w.node("Sub", {"x", "mean"}, "centered");
+  w.node("Pow", {"centered", "two"}, "square");
+  mean("square", "variance");
+  w.node("Add", {"variance", "eps"}, "sum");
+  w.node("Sqrt", {"sum"}, "deviation");
+  w.node("Div", {"centered", "deviation"}, "normed");
+  w.node("Mul", {"normed", "gain"}, "scaled");
+  w.node("Add", {"scaled", "offset"}, "norm");
+  w.node("MatMul", {"norm", "matrix"}, "product");
+  w.node("Add", {"bias", "product"}, "linear");
+  w.node("Div", {"linear", "root"}, "narrow");
+  w.node("Erf", {"narrow"}, "erf");
+  w.node("Add", {"erf", "one"}, "share");
+  w.node("Mul", {"linear", "share"}, "twice");
+  w.node("Mul", {"twice", "half"}, "gelu");
+  w.node("Sigmoid", {"gelu"}, "gate");
+  w.node("Mul", {"gelu", "gate"}, "y");
+  w.output("y");
+  return w;
+}
+
+TEST(OnnxProgram, OfEqualNumbersTheLowerIndexComesFirst) {
+  GraphWriter w;
+  w.input("x", {1, 64});
+  w.weight("k", torch::tensor({int64_t{64}}, at::kLong));
+  auto& top = w.node("TopK", {"x", "k"}, "values");
+  top.add_output("order");
+  w.output("order");
+  const OnnxProgram program(read_onnx_graph(w.save("ties")));
+  EXPECT_TRUE(program.run(torch::ones({1, 64})).equal(torch::arange(64).unsqueeze(0)));
+}
+
+TEST(OnnxProgram, LayersThatWereWrittenOutAreOneStepEach) {
+  const OnnxProgram program(read_onnx_graph(written_out_layers().save("layers")));
+  EXPECT_EQ(program.nodes_behind(program.graph().inputs).size(), 4u);
+  const auto constant = [&](const char* name) {
+    const auto& names = program.graph().values;
+    return program.constants().at(static_cast<int>(std::ranges::find(names, name) - names.begin()));
+  };
+  torch::manual_seed(5);
+  const Tensor x = torch::randn({2, 5, 6});
+  const Tensor centered = x - x.mean(-1, true);
+  const Tensor norm = centered / (centered.square().mean(-1, true) + 1e-3).sqrt() * constant("gain");
+  const Tensor linear = torch::matmul(norm + constant("offset"), constant("matrix")) + constant("bias");
+  const Tensor gelu = linear * (torch::erf(linear / std::sqrt(2.0)) + 1) * 0.5;
+  EXPECT_LE((program.run(x) - gelu * torch::sigmoid(gelu)).abs().max().item<double>(), 1e-5);
+}
+
+TEST(OnnxProgram, WhatSomebodyElseReadsIsNotFusedAway) {
+  auto w = written_out_layers();
+  w.output("product");
+  w.output("share");
+  const OnnxProgram program(read_onnx_graph(w.save("read_twice")));
+  torch::manual_seed(5);
+  const auto found = program.run_all({torch::randn({2, 5, 6})});
+  EXPECT_EQ(found[1].sizes(), (std::vector<int64_t>{2, 5, 4}));
+  EXPECT_TRUE(found[2].defined());
+}
+
+TEST(OnnxGraph, ManyEmptyPartsAreRefusedBeforeMemoryIsTaken) {
+  // A graph (field 7) of five million empty nodes (field 1), ten megabytes.
+  std::string nodes;
+  for (int i = 0; i < 5'000'000; ++i) nodes += std::string("\x0a\x00", 2);
+  std::string length;
+  for (size_t left = nodes.size(); left > 0; left >>= 7)
+    length += static_cast<char>((left & 0x7f) | (left >> 7 ? 0x80 : 0));
+  const std::string path = checks::fresh_folder("onnx_parts") + "/model.onnx";
+  write_file_atomically(path, "\x3a" + length + nodes);
+  EXPECT_THAT(refusal(path), HasSubstr("4000000 parts"));
+}
+
+TEST(OnnxGraph, DeepNestingIsRefused) {
+  // A node (field 1) with an attribute (5) with a graph (6) with a node ... inside the model's graph (7).
+  std::string inside;
+  const auto wrapped = [&](int field) {
+    std::string length;
+    for (size_t left = inside.size(); left > 0; left >>= 7)
+      length += static_cast<char>((left & 0x7f) | (left >> 7 ? 0x80 : 0));
+    inside = std::string(1, static_cast<char>(field << 3 | 2)) +
+             (length.empty() ? std::string(1, '\0') : length) + inside;
+  };
+  for (int depth = 0; depth < 20'000; ++depth) {
+    wrapped(6);
+    wrapped(5);
+    wrapped(1);
+  }
+  wrapped(7);
+  const std::string path = checks::fresh_folder("onnx_deep") + "/model.onnx";
+  write_file_atomically(path, inside);
+  EXPECT_THAT(refusal(path), HasSubstr("expected an ONNX model"));
+}
+
+TEST(OnnxGraph, AbsurdShapesAreRefused) {
+  for (const std::vector<int64_t>& shape :
+       {std::vector<int64_t>{0, int64_t{1} << 62, int64_t{1} << 62}, std::vector<int64_t>(40, 1),
+        std::vector<int64_t>{int64_t{1} << 40, 3}, std::vector<int64_t>{-1, -4}}) {
+    auto w = small_network(1);
+    auto& weight = *w.graph().mutable_initializer(0);
+    weight.clear_dims();
+    for (const int64_t size : shape) weight.add_dims(size);
+    EXPECT_THAT(refusal(w.save("shape")), HasSubstr("weight conv")) << shape.size();
+  }
+}
+
+TEST(OnnxGraph, CyclesAreRefused) {
+  GraphWriter w;
+  w.input("x", {1, 3});
+  w.node("Add", {"x", "b"}, "a");
+  w.node("Relu", {"a"}, "b");
+  w.output("b");
+  EXPECT_THAT(refusal(w.save("cycle")), HasSubstr("'b', which nothing before it makes"));
+}
+
+TEST(OnnxGraph, ConstantsOfManyFilesInOneTakeBoundedMemory) {
+  // A hundred times a gigabyte, if each was kept.
+  GraphWriter w;
+  w.input("x", {1, 3});
+  w.weight("shape", torch::tensor({int64_t{1} << 28}, at::kLong));
+  for (int i = 0; i < 100; ++i) w.node("ConstantOfShape", {"shape"}, fmt::format("c{}", i));
+  w.node("Relu", {"x"}, "y");
+  w.output("y");
+  EXPECT_EQ(refusal(w.save("constants")), "");
+}
+
 TEST(OnnxOperators, AreListedInTheDocs) {
   const std::string page = read_file("docs/onnx.md");
   for (const auto& name : onnx_operator_names()) EXPECT_THAT(page, HasSubstr("`" + name + "`"));
@@ -206,8 +355,8 @@ TEST(OnnxOperators, AreListedInTheDocs) {
 // ---- the ONNX project's own tests of its operators ----
 
 struct NodeTests {
-  int passed = 0, refused = 0;
-  std::vector<std::string> failed;
+  int passed = 0;
+  std::vector<std::string> failed, refused;  // refused: with supported operators
 };
 
 Tensor comparable(const Tensor& x) {
@@ -230,13 +379,15 @@ void run_node_test(const fs::path& folder, NodeTests& tests) {
     program.emplace(read_onnx_graph((folder / "model.onnx").string()));
     const fs::path data = folder / "test_data_set_0";
     for (int i = 0; fs::exists(data / fmt::format("input_{}.pb", i)); ++i)
-      inputs.push_back(read_onnx_tensor((data / fmt::format("input_{}.pb", i)).string()));
+      inputs.push_back(tensor_from_onnx(read_onnx_tensor((data / fmt::format("input_{}.pb", i)).string())));
     for (int i = 0; fs::exists(data / fmt::format("output_{}.pb", i)); ++i)
-      expected.push_back(read_onnx_tensor((data / fmt::format("output_{}.pb", i)).string()));
+      expected.push_back(
+          tensor_from_onnx(read_onnx_tensor((data / fmt::format("output_{}.pb", i)).string())));
     found = program->run_all(inputs);
   } catch (const Error& error) {
-    ++tests.refused;
     ::testing::Test::RecordProperty(name, error.what());
+    if (std::string(error.what()).find("of its operators are not supported") == std::string::npos)
+      tests.refused.push_back(name);
     return;
   }
   for (size_t i = 0; i < expected.size(); ++i)
@@ -247,6 +398,15 @@ void run_node_test(const fs::path& folder, NodeTests& tests) {
   ++tests.passed;
 }
 
+// aha/onnx/refused_node_tests.txt: names, one a line, under their reasons.
+std::vector<std::string> node_tests_that_are_refused() {
+  std::vector<std::string> names;
+  std::istringstream lines(read_file("aha/onnx/refused_node_tests.txt"));
+  for (std::string line; std::getline(lines, line);)
+    if (!line.empty() && line[0] != '#') names.push_back(line);
+  return names;
+}
+
 TEST(OnnxOperators, PassTheNodeTestsOfTheOnnxProject) {
   const fs::path all = "/usr/share/libonnx-testdata/data/node";
   if (!fs::exists(all)) GTEST_SKIP() << "Debian's libonnx-testdata is not installed";
@@ -254,9 +414,8 @@ TEST(OnnxOperators, PassTheNodeTestsOfTheOnnxProject) {
   for (const auto& entry : fs::directory_iterator(all))
     if (entry.is_directory()) run_node_test(entry.path(), tests);
   EXPECT_THAT(tests.failed, ::testing::IsEmpty());
-  // Of 932; what is refused are strings, unsigned numbers, sequences, subgraphs, training, and operators that
-  // no image classifier has.
-  EXPECT_GE(tests.passed, 640);
+  EXPECT_THAT(tests.refused, ::testing::UnorderedElementsAreArray(node_tests_that_are_refused()));
+  EXPECT_GE(tests.passed, 640);  // of 932
 }
 
 }  // namespace

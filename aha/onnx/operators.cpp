@@ -65,8 +65,8 @@ std::vector<double> OnnxCall::reals(const char* name) const {
 }
 
 std::optional<Tensor> OnnxCall::tensor(const char* name) const {
-  const Tensor* found = attribute_of<Tensor>(node, name);
-  return found ? std::optional(*found) : std::nullopt;
+  const auto* found = attribute_of<TensorView>(node, name);
+  return found ? std::optional(tensor_from_onnx(*found)) : std::nullopt;
 }
 
 std::optional<std::vector<int64_t>> OnnxCall::ints(const char* name, size_t input) const {
@@ -77,6 +77,12 @@ std::optional<std::vector<int64_t>> OnnxCall::ints(const char* name, size_t inpu
 
 void OnnxCall::refuse(const std::string& what) const {
   throw input_error("{}", what);
+}
+
+Tensor tensor_from_onnx(const TensorView& view) {
+  const Tensor tensor = tensor_from_view(view);
+  const bool narrow = view.dtype == DType::kF16 || view.dtype == DType::kBF16;
+  return narrow ? tensor.to(at::kFloat) : tensor;
 }
 
 const OnnxOperator* onnx_operator(const std::string& name) {

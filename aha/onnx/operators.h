@@ -7,6 +7,7 @@
 #include <span>
 
 #include "aha/onnx/graph.h"
+#include "aha/tensor/tensor.h"
 
 namespace aha {
 
@@ -40,6 +41,9 @@ class OnnxCall {
   // "relu.onnx: Conv conv1"-like start of messages is added by whoever runs the node.
   [[noreturn]] void refuse(const std::string& what) const;
 };
+
+// A tensor of a file; numbers of 16 bits become float32, in which a graph is computed.
+Tensor tensor_from_onnx(const TensorView& view);
 
 using OnnxOutputs = std::vector<Tensor>;
 struct OnnxOperator {

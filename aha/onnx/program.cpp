@@ -4,6 +4,7 @@
 #include <set>
 
 #include "aha/base/error.h"
+#include "aha/onnx/fusion.h"
 
 namespace aha {
 namespace {
@@ -24,9 +25,12 @@ OnnxProgram::OnnxProgram(OnnxGraph graph) : graph_(std::move(graph)), maker_(gra
   if (!unknown.empty())
     throw input_error("{}: {} of its operators are not supported: {} (docs/onnx.md lists those that are)",
                       graph_.file, unknown.size(), list_some(std::vector(unknown.begin(), unknown.end())));
+  for (const auto& [value, view] : graph_.constants) constants_.emplace(value, tensor_from_onnx(view));
+  graph_.constants.clear();
   one_image_ =
       !graph_.input_shapes.empty() && !graph_.input_shapes[0].empty() && graph_.input_shapes[0][0] == 1;
   fold_constants();
+  fuse_layers(graph_, constants_);
   whole_ = plan(graph_.inputs, {graph_.outputs[0]});
 }
 
@@ -39,7 +43,7 @@ const OnnxNode* OnnxProgram::maker_of(int value) const {
 std::vector<OnnxProgram::Step> OnnxProgram::plan(const std::vector<int>& given,
                                                  const std::vector<int>& wanted) const {
   std::vector<bool> there(graph_.values.size(), false), needed(graph_.values.size(), false);
-  for (const auto& [value, tensor] : graph_.constants) there[static_cast<size_t>(value)] = true;
+  for (const auto& [value, tensor] : constants_) there[static_cast<size_t>(value)] = true;
   for (const int value : given) there[static_cast<size_t>(value)] = true;
   for (const int value : wanted) needed[static_cast<size_t>(value)] = true;
   std::vector<Step> steps;
@@ -49,11 +53,12 @@ std::vector<OnnxProgram::Step> OnnxProgram::plan(const std::vector<int>& given,
       return v >= 0 && needed[static_cast<size_t>(v)] && !there[static_cast<size_t>(v)];
     });
     if (!asked) continue;
-    Step step{static_cast<int>(n), onnx_operator(node.op), {}};
+    const OnnxOperator* fused = fused_operator(node.op);
+    Step step{static_cast<int>(n), fused ? fused : onnx_operator(node.op), {}};
     for (const int v : node.inputs) {
       if (v < 0 || needed[static_cast<size_t>(v)]) continue;
       needed[static_cast<size_t>(v)] = true;
-      if (!graph_.constants.contains(v)) step.last_used.push_back(v);
+      if (!constant(v)) step.last_used.push_back(v);
     }
     steps.push_back(std::move(step));
   }
@@ -114,21 +119,25 @@ void OnnxProgram::execute(const std::vector<Step>& steps, std::vector<Tensor>& v
 
 std::vector<Tensor> OnnxProgram::constant_values() const {
   std::vector<Tensor> values(graph_.values.size());
-  for (const auto& [value, tensor] : graph_.constants) values[static_cast<size_t>(value)] = tensor;
+  for (const auto& [value, tensor] : constants_) values[static_cast<size_t>(value)] = tensor;
   return values;
 }
 
-// Values whose makers read constants alone become constants. Shapes are data of the input and stay.
+// Values whose makers read constants alone become constants, as far as there is room for them. Shapes are
+// data of the input and stay.
 void OnnxProgram::fold_constants() {
   const torch::NoGradGuard no_grad;
+  int64_t room = int64_t{1} << 28;  // numbers
   auto values = constant_values();
   for (const auto& node : graph_.nodes) {
     const bool known = std::ranges::all_of(node.inputs, [&](int v) { return v < 0 || constant(v); });
-    if (!known) continue;
+    if (!known || room <= 0) continue;
     auto outputs = outputs_of(node, *onnx_operator(node.op), values, 0);
     for (size_t i = 0; i < node.outputs.size(); ++i)
-      if (const int v = node.outputs[i]; v >= 0)
-        graph_.constants[v] = values[static_cast<size_t>(v)] = std::move(outputs[i]);
+      if (const int v = node.outputs[i]; v >= 0) {
+        room -= outputs[i].numel();
+        constants_[v] = values[static_cast<size_t>(v)] = std::move(outputs[i]);
+      }
   }
 }
 

@@ -21,7 +21,8 @@ class OnnxProgram {
   // Input error that lists operators which are not supported.
   explicit OnnxProgram(OnnxGraph graph);
 
-  const OnnxGraph& graph() const { return graph_; }
+  const OnnxGraph& graph() const { return graph_; }                      // without its weights
+  const std::map<int, Tensor>& constants() const { return constants_; }  // by value, computed ones among them
 
   // Sees values as they are made, in order, and may put another tensor in their place.
   using Visitor = std::function<void(int value, Tensor& tensor)>;
@@ -37,7 +38,7 @@ class OnnxProgram {
 
   // The node that makes a value; null for inputs and constants.
   const OnnxNode* maker_of(int value) const;
-  bool constant(int value) const { return graph_.constants.contains(value); }
+  bool constant(int value) const { return constants_.contains(value); }
   // What is still computed for the first output when these values are given, in order.
   std::vector<int> nodes_behind(const std::vector<int>& given) const;
 
@@ -56,6 +57,7 @@ class OnnxProgram {
   std::vector<Tensor> constant_values() const;
 
   OnnxGraph graph_;
+  std::map<int, Tensor> constants_;
   std::vector<int> maker_;  // of each value; -1 = none
   std::vector<Step> whole_;
   bool one_image_ = false;  // exported for a batch of one

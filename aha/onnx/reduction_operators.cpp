@@ -84,11 +84,14 @@ OnnxOutputs arg_extreme(const OnnxCall& c) {
   return {last ? x.size(axis) - 1 - found : found};
 }
 
+// Of equal numbers the one with the lower index comes first.
 OnnxOutputs onnx_top_k(const OnnxCall& c) {
   const auto count = c.opset < 10 ? c.integer("k", 1) : static_cast<int64_t>(c.number(1));
-  const auto [values, indices] = torch::topk(c.in(0), count, c.integer("axis", -1),
-                                             c.integer("largest", 1) != 0, c.integer("sorted", 1) != 0);
-  return {values, indices};
+  const int64_t axis = c.integer("axis", -1);
+  const auto [values, indices] = c.in(0).sort(/*stable=*/true, axis, c.integer("largest", 1) != 0);
+  if (count < 0 || count > values.size(axis))
+    c.refuse(fmt::format("expected at most {} numbers, found k = {}", values.size(axis), count));
+  return {values.narrow(axis, 0, count), indices.narrow(axis, 0, count)};
 }
 
 OnnxOutputs onnx_cum_sum(const OnnxCall& c) {

@@ -271,7 +271,7 @@ OnnxOutputs onnx_constant_of_shape(const OnnxCall& c) {
   check_onnx_size(c, shape);
   const Tensor value = c.tensor("value").value_or(torch::zeros({1}));
   if (value.numel() != 1) c.refuse("expected one number as value");
-  return {value.reshape({}).expand(shape).contiguous()};
+  return {value.reshape({}).expand(shape)};
 }
 
 OnnxOutputs onnx_range(const OnnxCall& c) {

@@ -14,7 +14,7 @@ cmp -s out version || fail "expected -V to be --version"
 refuses "--help"
 refuses "did you mean 'train'" help trin
 
-for command in models classify inspect explain train eval compare fit data serve bench; do
+for command in models classify inspect explain train eval compare fit data serve bench export; do
   expect 0 "$command" --help-all
   says "Usage: aha $command"
   grep -q '{false}\|{true}\|[0-9]e+[0-9]\|[0-9]e-0' out && fail "aha $command --help-all: expected plain defaults"

@@ -18,3 +18,8 @@ says '"kind": "classifier"'
 refuses "did you mean 'cifar10-vit4'" inspect cifar10-vit5
 refuses "missing.pth" inspect missing.pth
 refuses "this one fits dinov3_vits16" classify --target "$FIXTURES/dinov3_vits16.safetensors" "$FIXTURES/good/a.png"
+# An ONNX graph.
+expect 0 inspect "$FIXTURES/network.onnx"
+says "opset 13, 5 nodes"
+says "--target onnx:$FIXTURES/network.onnx"
+says "libtorch's operators"

@@ -3,7 +3,7 @@
 # Every example of every command, as it would be pasted; those of a command come after its images.
 mkdir bin && ln -s "$AHA" bin/aha && PATH=$PWD/bin:$PATH
 count=0
-for command in models classify inspect explain train eval compare fit data bench; do
+for command in models classify inspect explain train eval compare fit data bench export; do
   mkdir "$command" && cd "$command"
   "$AHA" "$command" --help | awk '/^Examples$/ { on = 1; next } /^$/ { on = 0 } on' >examples
   [ -s examples ] || fail "expected examples of aha $command"
