@@ -5,7 +5,7 @@ PRESET ?= release
 BUILD  := build/$(PRESET)
 AHA    := $(BUILD)/bin/aha
 
-.PHONY: demo test build install-packages reproduce experiments-page docs bench format format-check tidy fuzz asan tsan clean help
+.PHONY: demo test build install deb install-packages reproduce experiments-page docs bench format format-check tidy fuzz asan tsan clean help
 
 demo: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) aha
@@ -17,6 +17,18 @@ test: $(BUILD)/build.ninja
 
 build: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) aha aha_python
+
+# The program, the library with its headers, models, protocols and recipes; DESTDIR as usual.
+PREFIX ?= /usr/local
+install: $(BUILD)/build.ninja
+	@ninja -C $(BUILD) product
+	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+# Debian packages, in $(BUILD)/packages.
+deb: $(BUILD)/build.ninja
+	@scripts/install_packages.sh dpkg-dev file
+	@ninja -C $(BUILD) product
+	@cd $(BUILD) && cpack -B packages
 
 $(BUILD)/build.ninja: | build/.packages
 	@cmake --preset $(PRESET)
@@ -81,6 +93,8 @@ help:
 	@echo 'make demo          the tour: explains photos and sample images'
 	@echo 'make test          builds everything and runs all tests; CTEST_ARGS="-R kernels" for some'
 	@echo 'make build         build/release/bin/aha and the Python module; PRESET=debug|asan|tsan for another build'
+	@echo 'make install       into PREFIX (/usr/local): program, library, headers, models'
+	@echo 'make deb           Debian packages of them, in build/release/packages'
 	@echo 'make bench         speed on this machine; BENCH_ARGS="--peer" beside libtorch'
 	@echo 'make reproduce     every experiment of the paper; EXPERIMENT_ARGS="--quick" as a test'
 	@echo 'make experiments-page  docs/experiments.md from what make reproduce left'

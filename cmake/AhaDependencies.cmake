@@ -3,6 +3,13 @@ find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
+# Its headers; its code is compiled into our library (aha/base/spdlog.cpp), so that a program that uses spdlog too keeps its own loggers.
+add_library(aha_spdlog INTERFACE)
+get_target_property(AHA_SPDLOG_DEFINITIONS spdlog::spdlog INTERFACE_COMPILE_DEFINITIONS)
+get_target_property(AHA_SPDLOG_INCLUDES spdlog::spdlog INTERFACE_INCLUDE_DIRECTORIES)
+target_compile_definitions(aha_spdlog INTERFACE ${AHA_SPDLOG_DEFINITIONS})
+target_include_directories(aha_spdlog SYSTEM INTERFACE ${AHA_SPDLOG_INCLUDES})
+target_link_libraries(aha_spdlog INTERFACE Threads::Threads fmt::fmt)
 find_package(nlohmann_json REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(Boost REQUIRED)  # Boost.Math, headers alone

@@ -38,7 +38,7 @@ if(NOT AHA_FUZZ)
   # Written only where it differs: a new file in a folder configures again, and must not compile this again.
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/torch_pch.cpp CONTENT "// holds the precompiled torch header for every TORCH module\n")
   add_library(aha_torch_pch OBJECT ${CMAKE_BINARY_DIR}/torch_pch.cpp)
-  target_link_libraries(aha_torch_pch PUBLIC aha_flags aha_torch fmt::fmt spdlog::spdlog OpenMP::OpenMP_CXX nlohmann_json::nlohmann_json)
+  target_link_libraries(aha_torch_pch PUBLIC aha_flags aha_torch fmt::fmt aha_spdlog OpenMP::OpenMP_CXX nlohmann_json::nlohmann_json)
   target_precompile_headers(aha_torch_pch PRIVATE ${CMAKE_SOURCE_DIR}/aha/tensor/torch.h <nlohmann/json.hpp> <fmt/format.h>)
 
   # gtest's main, after the process has been set up as the product does it.

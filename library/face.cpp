@@ -4,14 +4,33 @@
 #include <aha/aha_c.h>
 #include <dlfcn.h>
 
+#include <climits>
+#include <cstdlib>
+#include <exception>
 #include <string>
 
+#include "aha/base/own_thread.h"
 #include "aha/base/startup.h"
 
 namespace {
 
+// Asked for at once: the name that the library was loaded by may be relative to a folder that is left later.
+const std::string& own_folder() {
+  static const std::string folder = [] {
+    Dl_info info{};
+    char path[PATH_MAX] = {};
+    if (::dladdr(reinterpret_cast<const void*>(&own_folder), &info) == 0 || !info.dli_fname ||
+        !::realpath(info.dli_fname, path))
+      return std::string();
+    const std::string file(path);
+    return file.substr(0, file.rfind('/') + 1);
+  }();
+  return folder;
+}
+
 __attribute__((constructor)) void before_numeric_libraries() {
   aha::set_library_environment();
+  own_folder();
 }
 
 thread_local std::string t_not_loaded;
@@ -19,12 +38,16 @@ thread_local std::string t_not_loaded;
 void* core() {
   static std::string why;
   static void* const loaded = [] {
-    Dl_info info{};
-    ::dladdr(reinterpret_cast<const void*>(&aha_version), &info);
-    std::string path = info.dli_fname ? info.dli_fname : "";
-    path.erase(path.rfind('/') + 1);
-    void* handle = ::dlopen((path + "libaha_core.so").c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!handle) why = std::string("cannot load the library: ") + ::dlerror();
+    void* handle = nullptr;
+    try {
+      // Threads that the libraries start while they are loaded inherit the mode of the one that loads.
+      aha::own_thread([&] {
+        handle = ::dlopen((own_folder() + "libaha_core.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+        if (!handle) why = std::string("cannot load the library: ") + ::dlerror();
+      }).join();
+    } catch (const std::exception& error) {
+      why = std::string("cannot load the library: ") + error.what();
+    }
     return handle;
   }();
   if (!loaded) t_not_loaded = why;

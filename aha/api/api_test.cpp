@@ -1,11 +1,15 @@
 // The library as a program of somebody else sees it; includes none of our other headers.
 #include <aha/aha.h>
+#include <fenv.h>
 #include <gtest/gtest.h>
 #include <omp.h>
+#include <signal.h>
 #include <xmmintrin.h>
 
+#include <chrono>
 #include <cmath>
 #include <numeric>
+#include <thread>
 
 namespace {
 
@@ -88,6 +92,106 @@ TEST(Api, LeavesTheCallersModeAndThreadsAsTheyWere) {
   worker_modes |= _mm_getcsr() & 0x8040u;
   EXPECT_EQ(worker_modes, 0u);
   EXPECT_EQ(a[0].map, b[0].map);
+}
+
+TEST(Api, CallsOutsideASessionLeaveTheCallersModeAndThreadsToo) {
+  const unsigned mode = _mm_getcsr() & ~0x8040u;
+  _mm_setcsr(mode);
+  const aha::Session session({.quiet = true});
+  const auto model = session.wrap("corner", 2, 16, red_corner);
+  aha::Maps a{"a", std::vector<float>(512)}, b{"b", std::vector<float>(512)};
+  std::iota(a.values.begin(), a.values.end(), 0.0f);
+  std::iota(b.values.rbegin(), b.values.rend(), 0.0f);
+  const auto result = model.evaluate({white_floats(), white_floats()}, {a, b}, 16, 16, {},
+                                     {{"metrics", "deletion"}, {"references", "black"}});
+  omp_set_num_threads(3);
+  result.difference("deletion", 0, 1);
+  EXPECT_EQ(_mm_getcsr() & 0x8040u, 0u);
+  aha::Explained map;
+  map.map.assign(a.values.begin(), a.values.begin() + 256);
+  map.height = map.width = 16;
+  EXPECT_EQ(model.overlay(white_floats(), map).rgb.size(), 16u * 16 * 3);
+  EXPECT_EQ(_mm_getcsr() & 0x8040u, 0u);
+  EXPECT_EQ(omp_get_max_threads(), 3);
+}
+
+TEST(Api, TheCallersRoundingTrapsAndSignalsStayOutside) {
+  const auto logits = [] {
+    const aha::Session session({.quiet = true});
+    return session.load(kModel).logits({test_image(0)});
+  };
+  const auto usual = logits();
+  fesetround(FE_UPWARD);
+  feenableexcept(FE_DIVBYZERO | FE_INVALID);
+  const auto upward = logits();
+  fesetenv(FE_DFL_ENV);
+  EXPECT_EQ(usual, upward);
+
+  const aha::Session session({.quiet = true});
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  const auto model = session.wrap("signals", 2, 16, [&](const float*, int64_t n, float* logits) {
+    pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+    std::fill_n(logits, 2 * n, 0.0f);
+  });
+  model.logits({white_floats()});
+  EXPECT_TRUE(sigismember(&blocked, SIGINT));
+  EXPECT_FALSE(sigismember(&blocked, SIGSEGV));
+}
+
+TEST(Api, SessionsWithDifferentThreadsGiveTheSameAtTheSameTime) {
+  std::vector<std::vector<float>> maps(4);
+  std::vector<std::thread> callers;
+  for (size_t i = 0; i < maps.size(); ++i)
+    callers.emplace_back([&maps, i] {
+      const aha::Session session({.threads = static_cast<int>(i) + 1, .quiet = true});
+      maps[i] = session.load(kModel).explain({test_image(2)})[0].map;
+    });
+  for (auto& caller : callers) caller.join();
+  for (const auto& map : maps) EXPECT_EQ(map, maps[0]);
+}
+
+TEST(Api, APollMayCancelAndMayNotCall) {
+  const aha::Session session({.quiet = true});
+  const auto slow = session.wrap("slow", 2, 16, [](const float*, int64_t n, float* logits) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    std::fill_n(logits, 2 * n, 0.0f);
+  });
+  struct Polled {
+    aha_model* model;
+    aha_kind kind;
+  } polled{slow.get(), AHA_OK};
+  const auto poll = [](void* user) {
+    auto& p = *static_cast<Polled*>(user);
+    const char* names = nullptr;
+    p.kind = aha_model_methods(p.model, &names);
+    return 1;
+  };
+  aha_poll(session.get(), poll, &polled);
+  try {
+    slow.explain({white_floats()}, {.method = "rise:masks=2000", .score = false});
+    ADD_FAILURE() << "not canceled";
+  } catch (const aha::Error& error) {
+    EXPECT_EQ(error.kind(), aha::Kind::kCanceled);
+  }
+  EXPECT_EQ(polled.kind, AHA_INPUT);
+}
+
+TEST(Api, NullHandlesAreRefused) {
+  EXPECT_EQ(aha_open(nullptr, nullptr), AHA_INPUT);
+  EXPECT_NE(std::string(aha_last_error()).find("found null"), std::string::npos);
+  aha_model* model = nullptr;
+  EXPECT_EQ(aha_load(nullptr, kModel, nullptr, &model), AHA_INPUT);
+  EXPECT_STREQ(aha_model_name(nullptr), "");
+  EXPECT_EQ(aha_model_classes(nullptr), 0);
+  EXPECT_EQ(aha_model_class_name(nullptr, 0), nullptr);
+  EXPECT_EQ(aha_evaluation_metrics(nullptr), 0u);
+  EXPECT_EQ(aha_picture_rgb(nullptr), nullptr);
+  aha_explained one;
+  EXPECT_EQ(aha_explanation_get(nullptr, 0, &one), AHA_INPUT);
+  aha_close(nullptr);
+  aha_model_free(nullptr);
+  aha_image_free(nullptr);
 }
 
 TEST(Api, ACallableIsExplainedAndItsGradientIsUsed) {

@@ -113,6 +113,12 @@ T& given(T* handle, const char* what) {
   return *handle;
 }
 
+template <class T>
+void hand_out(std::unique_ptr<T> made, T** to, const char* what) {
+  T*& place = given(to, what);
+  place = made.release();
+}
+
 void set_options(const Fields& known, aha_options options) {
   for (size_t i = 0; options && options[i]; i += 2) {
     if (!options[i + 1]) throw input_error("option {}: expected a value behind it, found none", options[i]);
@@ -300,7 +306,7 @@ aha_kind aha_open(aha_options options, aha_session** session) {
   return guarded([&] {
     SessionOptions wanted;
     set_options(fields(wanted), options);
-    given(session, "session") = new aha_session(wanted);
+    hand_out(std::make_unique<aha_session>(wanted), session, "session");
   });
 }
 
@@ -341,7 +347,7 @@ aha_kind aha_load(aha_session* session, const char* spec, aha_options options, a
           "found nothing");
     runs.run(
         [&](const Context& context) { made->target = load_classifier(made->spec, made->load, context); });
-    given(model, "model") = made.release();
+    hand_out(std::move(made), model, "model");
   });
 }
 
@@ -367,7 +373,7 @@ aha_kind aha_wrap(aha_session* session, const aha_callable* callable, aha_model*
     made->session = &runs;
     made->gradients = c.gradient != nullptr;
     made->target = classifier_from_callable(std::move(functions));
-    given(model, "model") = made.release();
+    hand_out(std::move(made), model, "model");
   });
 }
 
@@ -379,22 +385,23 @@ void aha_model_free(aha_model* model) {
 }
 
 const char* aha_model_name(const aha_model* model) {
-  return model->target->info().name.c_str();
+  return model ? model->target->info().name.c_str() : "";
 }
 
 const char* aha_model_architecture(const aha_model* model) {
-  return model->target->info().architecture.c_str();
+  return model ? model->target->info().architecture.c_str() : "";
 }
 
 int64_t aha_model_classes(const aha_model* model) {
-  return model->target->info().classes;
+  return model ? model->target->info().classes : 0;
 }
 
 int64_t aha_model_size(const aha_model* model) {
-  return model->target->info().input.size;
+  return model ? model->target->info().input.size : 0;
 }
 
 const char* aha_model_class_name(const aha_model* model, int64_t index) {
+  if (!model) return nullptr;
   const auto& info = model->target->info();
   if (index < 0 || index >= info.classes) return nullptr;
   return index < std::ssize(info.class_names) ? info.class_names[static_cast<size_t>(index)].c_str() : "";
@@ -454,8 +461,8 @@ aha_kind aha_image_read(const char* path, aha_image** image) {
   return guarded([&] {
     auto made = std::make_unique<aha_image>();
     made->name = &given(path, "path");
-    made->photo = read_image(made->name);
-    given(image, "image") = made.release();
+    run_apart([&] { made->photo = read_image(made->name); });
+    hand_out(std::move(made), image, "image");
   });
 }
 
@@ -471,7 +478,7 @@ aha_kind aha_image_from_u8(const uint8_t* first, int64_t height, int64_t width, 
       for (int64_t x = 0; x < width; ++x)
         for (int64_t c = 0; c < 3; ++c) *to++ = first[y * row + x * column + c * channel];
     }
-    given(image, "image") = made.release();
+    hand_out(std::move(made), image, "image");
   });
 }
 
@@ -481,19 +488,21 @@ aha_kind aha_image_from_f32(const float* first, int64_t height, int64_t width, p
     given(first, "pixels");
     check_image_size(height, width);
     auto made = std::make_unique<aha_image>();
-    made->pixels = torch::empty({3, height, width});
-    float* to = made->pixels.data_ptr<float>();
-    const auto* bytes = reinterpret_cast<const char*>(first);
-    for (int64_t c = 0; c < 3; ++c)
-      for (int64_t y = 0; y < height; ++y)
-        for (int64_t x = 0; x < width; ++x) {
-          const float value = *reinterpret_cast<const float*>(bytes + y * row + x * column + c * channel);
-          if (!(value >= 0 && value <= 1))
-            throw input_error("pixels: expected values in 0..1, found {} in row {}, column {}, channel {}",
-                              value, y, x, c);
-          *to++ = value;
-        }
-    given(image, "image") = made.release();
+    run_apart([&] {
+      made->pixels = torch::empty({3, height, width});
+      float* to = made->pixels.data_ptr<float>();
+      const auto* bytes = reinterpret_cast<const char*>(first);
+      for (int64_t c = 0; c < 3; ++c)
+        for (int64_t y = 0; y < height; ++y)
+          for (int64_t x = 0; x < width; ++x) {
+            const float value = *reinterpret_cast<const float*>(bytes + y * row + x * column + c * channel);
+            if (!(value >= 0 && value <= 1))
+              throw input_error("pixels: expected values in 0..1, found {} in row {}, column {}, channel {}",
+                                value, y, x, c);
+            *to++ = value;
+          }
+    });
+    hand_out(std::move(made), image, "image");
   });
 }
 
@@ -518,7 +527,7 @@ aha_kind aha_explain(aha_model* model, const aha_image* const* images, size_t n,
       made->images = explained(m, images, n, classes, call, context);
       made->maps = one_array(made->images);
     });
-    given(explanation, "explanation") = made.release();
+    hand_out(std::move(made), explanation, "explanation");
   });
 }
 
@@ -598,21 +607,21 @@ aha_kind aha_evaluate(aha_model* model, const aha_image* const* images, size_t n
     for (const auto& failure : s.failures) remarks.push_back(text_from_failure(failure));
     for (const auto& warning : s.warnings) remarks.push_back(warning);
     made->remarks = fmt::format("{}", fmt::join(remarks, "\n"));
-    given(evaluation, "evaluation") = made.release();
+    hand_out(std::move(made), evaluation, "evaluation");
   });
 }
 
 size_t aha_evaluation_metrics(const aha_evaluation* evaluation) {
-  return evaluation->summary.metrics.size();
+  return evaluation ? evaluation->summary.metrics.size() : 0;
 }
 
 const char* aha_evaluation_metric(const aha_evaluation* evaluation, size_t metric) {
-  return metric < evaluation->summary.metrics.size() ? evaluation->summary.metrics[metric].name.c_str()
+  return metric < aha_evaluation_metrics(evaluation) ? evaluation->summary.metrics[metric].name.c_str()
                                                      : nullptr;
 }
 
 int aha_evaluation_higher_is_better(const aha_evaluation* evaluation, size_t metric) {
-  return metric < evaluation->summary.metrics.size() && evaluation->summary.metrics[metric].higher_is_better;
+  return metric < aha_evaluation_metrics(evaluation) && evaluation->summary.metrics[metric].higher_is_better;
 }
 
 static const MetricSummary& found_metric(const aha_evaluation* evaluation, size_t metric, size_t method) {
@@ -651,7 +660,8 @@ aha_kind aha_evaluation_difference(const aha_evaluation* evaluation, size_t metr
       of_a.push_back(values[a][i]);
       of_b.push_back(values[b][i]);
     }
-    const PairedDifference found = paired_difference(of_a, of_b, evaluation->seed, evaluation->ci);
+    PairedDifference found;
+    run_apart([&] { found = paired_difference(of_a, of_b, evaluation->seed, evaluation->ci); });
     given(difference, "difference") = {found.difference.mean, found.difference.low,
                                        found.difference.high, found.p_value,
                                        found.win_rate,        static_cast<int64_t>(of_a.size())};
@@ -659,7 +669,7 @@ aha_kind aha_evaluation_difference(const aha_evaluation* evaluation, size_t metr
 }
 
 const char* aha_evaluation_remarks(const aha_evaluation* evaluation) {
-  return evaluation->remarks.c_str();
+  return evaluation ? evaluation->remarks.c_str() : "";
 }
 
 aha_kind aha_maps_resize(aha_model* model, const float* maps, int64_t n, int64_t height, int64_t width,
@@ -728,34 +738,36 @@ aha_kind aha_overlay(const aha_image* image, const float* map, int64_t height, i
     const std::span<const float> values(&given(map, "map"), static_cast<size_t>(height * width));
     const int W = static_cast<int>(width), H = static_cast<int>(height);
     auto made = std::make_unique<aha_picture>();
-    if (!image) {
-      made->image = heat_image(values, W, H, heat);
-    } else if (image->pixels.defined()) {
-      made->image = overlay(image_from_tensor(image->pixels), values, W, H, heat);
-    } else if (model) {
-      const Image& photo = image->photo;
-      made->image = overlay(photo, values, W, H,
-                            seen_part(photo.width, photo.height, model->target->info().input), heat);
-    } else {
-      made->image = overlay(image->photo, values, W, H, heat);
-    }
-    made->png = png_bytes(made->image);
-    given(picture, "picture") = made.release();
+    run_apart([&] {
+      if (!image) {
+        made->image = heat_image(values, W, H, heat);
+      } else if (image->pixels.defined()) {
+        made->image = overlay(image_from_tensor(image->pixels), values, W, H, heat);
+      } else if (model) {
+        const Image& photo = image->photo;
+        made->image = overlay(photo, values, W, H,
+                              seen_part(photo.width, photo.height, model->target->info().input), heat);
+      } else {
+        made->image = overlay(image->photo, values, W, H, heat);
+      }
+      made->png = png_bytes(made->image);
+    });
+    hand_out(std::move(made), picture, "picture");
   });
 }
 
 void aha_picture_size(const aha_picture* picture, int64_t* height, int64_t* width) {
-  *height = picture->image.height;
-  *width = picture->image.width;
+  if (height) *height = picture ? picture->image.height : 0;
+  if (width) *width = picture ? picture->image.width : 0;
 }
 
 const uint8_t* aha_picture_rgb(const aha_picture* picture) {
-  return picture->image.rgb.data();
+  return picture ? picture->image.rgb.data() : nullptr;
 }
 
 const uint8_t* aha_picture_png(const aha_picture* picture, size_t* bytes) {
-  *bytes = picture->png.size();
-  return reinterpret_cast<const uint8_t*>(picture->png.data());
+  if (bytes) *bytes = picture ? picture->png.size() : 0;
+  return !picture ? nullptr : reinterpret_cast<const uint8_t*>(picture->png.data());
 }
 
 void aha_picture_free(aha_picture* picture) {

@@ -12,6 +12,7 @@
 
 #include "aha/base/error.h"
 #include "aha/base/log.h"
+#include "aha/base/own_thread.h"
 #include "aha/base/parallel.h"
 #include "aha/base/startup.h"
 #include "aha/image/pixel_limit.h"
@@ -33,11 +34,13 @@ std::timed_mutex& turn() {
   return *std::launder(reinterpret_cast<std::timed_mutex*>(place));
 }
 
-thread_local bool t_inside = false;  // this thread is a session's
+thread_local bool t_inside = false;   // this thread is a session's
+thread_local bool t_polling = false;  // a poll runs on this thread
 
 // Said once: it is the process's, not a session's.
 void warn_about_openblas() {
   static const bool warned = [] {
+    set_library_environment();  // done by libaha.so; here it is remembered what the user has chosen
     const std::string core = openblas_below_cpu();
     if (!core.empty())
       spdlog::warn(
@@ -92,7 +95,7 @@ Session::Session(const SessionOptions& options) : options_(options), process_(::
   context_.quiet = true;  // a library draws no progress line
   if (context_.device.cuda && !at::hasCUDA())
     throw input_error("device {}: this libtorch has no CUDA; available: cpu", options.device);
-  thread_ = std::make_unique<std::thread>([this] { serve(); });
+  thread_ = std::make_unique<std::thread>(own_thread([this] { serve(); }));
 }
 
 Session::~Session() {
@@ -108,6 +111,11 @@ Session::~Session() {
   thread_->join();
 }
 
+void Session::set_poll(std::function<bool()> poll) {
+  const std::lock_guard lock(guard_);
+  poll_ = std::move(poll);
+}
+
 void Session::cancel() {
   const std::lock_guard lock(guard_);
   context_.cancel->cancel();
@@ -117,6 +125,7 @@ void Session::run(const std::function<void(const Context&)>& work) {
   if (::getpid() != process_)
     throw work_error("this session was opened before the process forked; open one in the new process");
   if (t_inside) return work(context_);
+  if (t_polling) throw input_error("a poll may cancel a call, and not make one");
   std::unique_lock one_call(callers_, std::defer_lock);
   while (!one_call.try_lock_for(kPollEvery))
     if (poll_ && poll_()) throw Error(ErrorKind::kCanceled, "stopped");
@@ -127,9 +136,12 @@ void Session::run(const std::function<void(const Context&)>& work) {
   failure_ = nullptr;
   changed_.notify_all();
   while (!changed_.wait_for(lock, kPollEvery, [&] { return done_; })) {
-    if (!poll_) continue;
+    const auto poll = poll_;
+    if (!poll) continue;
     lock.unlock();
-    const bool stop = poll_();
+    t_polling = true;
+    const bool stop = poll();
+    t_polling = false;
     lock.lock();
     if (stop) context_.cancel->cancel();
   }
@@ -140,7 +152,7 @@ void Session::work_once(const std::function<void(const Context&)>& work) {
   std::unique_lock lock(turn(), std::defer_lock);
   while (!lock.try_lock_for(kPollEvery)) context_.cancel->check();
   start_log(options_.quiet ? LogLevel::kQuiet : LogLevel::kNormal);
-  warn_about_openblas();
+  if (!options_.quiet) warn_about_openblas();
   set_max_megapixels(options_.max_megapixels);
   const ThreadsOfCall call(context_.threads);
   work(context_);
@@ -167,6 +179,21 @@ void Session::serve() {
     done_ = true;
     changed_.notify_all();
   }
+}
+
+void run_apart(const std::function<void()>& work) {
+  if (t_inside) return work();
+  std::exception_ptr failure;
+  own_thread([&] {
+    t_inside = true;
+    flush_denormals();
+    try {
+      work();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }).join();
+  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace aha

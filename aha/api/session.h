@@ -42,7 +42,7 @@ class Session {
 
   void cancel();
   // See aha_poll().
-  void set_poll(std::function<bool()> poll) { poll_ = std::move(poll); }
+  void set_poll(std::function<bool()> poll);
 
  private:
   void serve();
@@ -60,5 +60,8 @@ class Session {
   bool done_ = false, over_ = false;
   std::unique_ptr<std::thread> thread_;
 };
+
+// The same for work that belongs to no session: on a thread that lives as long as the work.
+void run_apart(const std::function<void()>& work);
 
 }  // namespace aha

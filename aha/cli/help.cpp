@@ -86,15 +86,8 @@ std::string entry(const std::string& flag, const std::string& help, const HelpPa
 }
 
 std::string flag_entry(const Field& field, const HelpPage& page) {
-  const bool truth = std::holds_alternative<bool*>(field.slot), on = truth && *std::get<bool*>(field.slot);
-  const std::string letter = field.name == "quiet" ? "-q, " : field.name == "verbose" ? "-v, " : "";
-  const std::string flag = truth ? fmt::format("{}--{}{}", letter, on ? "[no-]" : "", field.name)
-                                 : fmt::format("--{} {}", field.name, value_name(field));
-  const std::string start = start_text(field), range = range_remark(field);
-  std::string help = field.help;
-  if (!range.empty()) help += " (" + range + ")";
-  if (!start.empty()) help += " [" + start + "]";
-  return entry(flag, help, page);
+  const FlagHelp help = help_of(field);
+  return entry(help.value.empty() ? help.names : help.names + " " + help.value, help.text, page);
 }
 
 std::string title(const std::string& text, const HelpPage& page) {
@@ -109,6 +102,32 @@ std::string recipes_folder() {
   return find_shipped({"AHA_RECIPES", "recipes", "recipes", "cifar10-convnext.toml"});
 }
 
+}  // namespace
+
+FlagHelp help_of(const Field& field) {
+  FlagHelp out;
+  const bool truth = std::holds_alternative<bool*>(field.slot), on = truth && *std::get<bool*>(field.slot);
+  const std::string letter = field.name == "quiet" ? "-q, " : field.name == "verbose" ? "-v, " : "";
+  out.names = fmt::format("{}--{}{}", letter, on ? "[no-]" : "", field.name);
+  if (!truth) out.value = value_name(field);
+  const std::string start = start_text(field), range = range_remark(field);
+  out.text = field.help;
+  if (!range.empty()) out.text += " (" + range + ")";
+  if (!start.empty()) out.text += " [" + start + "]";
+  return out;
+}
+
+std::vector<Field> flags_of(const Command& command, const Declaration& declared, bool all) {
+  static const std::vector<std::string> kCommon = {"device",     "threads", "precision", "seed",
+                                                   "batch-size", "json",    "quiet",     "verbose"};
+  std::vector<Field> out;
+  for (const Field& field : declared.all().list()) {
+    if (contains(kCommon, field.name) && !contains(command.common, field.name)) continue;
+    if (all || command.usual.empty() || contains(command.usual, field.name)) out.push_back(field);
+  }
+  return out;
+}
+
 std::vector<std::string> recipe_names() {
   std::vector<std::string> names;
   std::error_code error;
@@ -117,8 +136,6 @@ std::vector<std::string> recipe_names() {
   std::sort(names.begin(), names.end());
   return names;
 }
-
-}  // namespace
 
 std::string overview_help(const std::vector<Command>& commands, const HelpPage& page) {
   std::string out =
@@ -130,6 +147,8 @@ std::string overview_help(const std::vector<Command>& commands, const HelpPage& 
   out += entry("help COMMAND", "the same as COMMAND --help; --help-all where a command has more flags", page);
   out += entry("help environment", "environment variables", page);
   out += entry("help recipes", "settings that --config finds by name", page);
+  out += entry("help --completion SHELL",
+               "completes flags and names in bash, zsh or fish; help --man: the man page", page);
   out += entry("-V, --version", "the version", page);
   out += title("Examples", page);
   out += fmt::format("  {}\n", kExampleImages);
@@ -144,19 +163,10 @@ std::string command_help(const Command& command, const Declaration& declared, co
   std::string out = fmt::format("{}\n\nUsage: aha {} [FLAGS]{}\n", command.summary, command.name,
                                 declared.words().empty() ? "" : " " + declared.words());
   if (!declared.words().empty()) out += "\n" + entry(declared.words(), declared.words_help(), page);
-  static const std::vector<std::string> kCommon = {"device",     "threads", "precision", "seed",
-                                                   "batch-size", "json",    "quiet",     "verbose"};
   std::map<FlagGroup, std::string> groups;
-  size_t hidden = 0;
-  for (const Field& field : declared.all().list()) {
-    if (contains(kCommon, field.name) && !contains(command.common, field.name)) continue;
-    const bool usual = command.usual.empty() || contains(command.usual, field.name);
-    if (!usual && !page.all) {
-      ++hidden;
-      continue;
-    }
-    groups[group_of(field.name)] += flag_entry(field, page);
-  }
+  const auto shown = flags_of(command, declared, page.all);
+  const size_t hidden = flags_of(command, declared, true).size() - shown.size();
+  for (const Field& field : shown) groups[group_of(field.name)] += flag_entry(field, page);
   groups[FlagGroup::kRun] +=
       entry("--config FILE", "flags from a TOML file or a recipe (`aha help recipes`); the command line wins",
             page);
@@ -172,11 +182,8 @@ std::string command_help(const Command& command, const Declaration& declared, co
   return out;
 }
 
-std::string environment_help(const HelpPage& page) {
-  struct Variable {
-    const char *name, *meaning;
-  };
-  static constexpr Variable kVariables[] = {
+const std::vector<Variable>& environment_variables() {
+  static const std::vector<Variable> kVariables = {
       {"AHA_MODELS", "folder of the bundled models, instead of the one that ships with the program"},
       {"AHA_DATA", "folder of the data that ships with the program (cifar10:sample)"},
       {"AHA_PROTOCOLS", "folder of the protocols of aha eval"},
@@ -187,8 +194,12 @@ std::string environment_help(const HelpPage& page) {
       {"AHA_CACHE", "folder of what was downloaded; otherwise XDG_CACHE_HOME/aha or ~/.cache/aha"},
       {"NO_COLOR", "not empty: no colors, also on a terminal"},
   };
+  return kVariables;
+}
+
+std::string environment_help(const HelpPage& page) {
   std::string out = "Environment variables\n\n";
-  for (const auto& variable : kVariables) out += entry(variable.name, variable.meaning, page);
+  for (const auto& variable : environment_variables()) out += entry(variable.name, variable.meaning, page);
   return out;
 }
 

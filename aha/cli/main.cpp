@@ -17,8 +17,10 @@
 #include "aha/base/time_spent.h"
 #include "aha/base/toml.h"
 #include "aha/cli/command.h"
+#include "aha/cli/completion.h"
 #include "aha/cli/flag_check.h"
 #include "aha/cli/help.h"
+#include "aha/cli/manual.h"
 #include "aha/image/pixel_limit.h"
 #include "aha/kernels/core/cpu.h"
 #include "aha/tensor/tensor.h"
@@ -172,12 +174,21 @@ class CommandLine {
     }
     if (!asked) return std::nullopt;
     const std::string topic = !by_word ? words[0] : words.size() > 1 ? words[1] : "";
+    if (by_word && topic == "--man") return man_page(declared_commands(), AHA_VERSION);
+    if (by_word && topic == "--completion")
+      return completion_script(declared_commands(), words.size() > 2 ? words[2] : "");
     if (topic.empty() || topic[0] == '-') return overview_help(commands_, page);
     if (topic == "environment") return environment_help(page);
     if (topic == "recipes") return recipes_help(page);
     const Entry* entry = entry_of(topic);
     if (!entry) refuse_command(topic, {"environment", "recipes"});
     return command_help(commands_[static_cast<size_t>(entry - entries_.data())], *entry->declaration, page);
+  }
+
+  std::vector<DeclaredCommand> declared_commands() const {
+    std::vector<DeclaredCommand> out;
+    for (size_t i = 0; i < commands_.size(); ++i) out.push_back({commands_[i], *entries_[i].declaration});
+    return out;
   }
 
   [[noreturn]] void refuse_command(const std::string& found, std::vector<std::string> names) const {

@@ -12,10 +12,15 @@
 // any order.
 #pragma once
 
+#if __cplusplus < 201703L
+#error "aha.h needs C++17; aha_c.h is C"
+#endif
+
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -125,6 +130,12 @@ struct Explained {
   double loss = 0, forwards = 0, backwards = 0, seconds = 0;
 };
 
+struct Picture {
+  int64_t height = 0, width = 0;
+  std::vector<uint8_t> rgb;  // height * width * 3
+  std::vector<uint8_t> png;  // the same as a file
+};
+
 struct Maps {
   std::string name;           // whose they are
   std::vector<float> values;  // images * height * width
@@ -224,6 +235,40 @@ class Model {
                      e.backwards,
                      e.seconds});
     }
+    return out;
+  }
+
+  // images.size() * classes()
+  std::vector<float> logits(const std::vector<Image>& images) const {
+    std::vector<float> out(images.size() * static_cast<size_t>(classes()));
+    const auto handles = handles_of(images);
+    detail::check(aha_classify(get(), handles.data(), handles.size(), nullptr, out.data()));
+    return out;
+  }
+
+  // A map's colors over the part of the image that the model sees. Options: colors, scale, opacity, contours.
+  Picture overlay(const Image& image, const Explained& e, Options options = {}) const {
+    aha_picture* made = nullptr;
+    detail::check(aha_overlay(image.get(), e.map.data(), e.height, e.width, get(),
+                              detail::OptionList(std::move(options)).get(), &made));
+    const std::unique_ptr<aha_picture, void (*)(aha_picture*)> owner(made, aha_picture_free);
+    Picture out;
+    aha_picture_size(made, &out.height, &out.width);
+    const uint8_t* rgb = aha_picture_rgb(made);
+    out.rgb.assign(rgb, rgb + out.height * out.width * 3);
+    size_t bytes = 0;
+    const uint8_t* png = aha_picture_png(made, &bytes);
+    out.png.assign(png, png + bytes);
+    return out;
+  }
+
+  // The methods that fit, by name.
+  std::vector<std::string> methods() const {
+    const char* names = nullptr;
+    detail::check(aha_model_methods(get(), &names));
+    std::vector<std::string> out;
+    std::istringstream lines(names);
+    for (std::string line; std::getline(lines, line);) out.push_back(line);
     return out;
   }
 
@@ -330,10 +375,9 @@ class Session {
       }
     };
     if (functions->gradient)
-      callable.gradient = [](void* user, const float* pixels, const float* weights, int64_t n,
-                             float* gradient) {
+      callable.gradient = [](void* user, const float* pixels, const float* weights, int64_t n, float* out) {
         try {
-          static_cast<Model::Functions*>(user)->gradient(pixels, weights, n, gradient);
+          static_cast<Model::Functions*>(user)->gradient(pixels, weights, n, out);
           return 0;
         } catch (...) {
           return 1;

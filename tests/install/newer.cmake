@@ -1,0 +1,1 @@
+find_package(aha 0.9999 REQUIRED)
