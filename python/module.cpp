@@ -45,7 +45,12 @@ Exceptions* g_exceptions = nullptr;  // lives as long as the interpreter
   raise(g_exceptions->input, message);
 }
 
-// The message of the thread's last failure, whatever bytes a file name in it has.
+// Whatever bytes a file name in it has.
+py::str text_from(const std::string& text) {
+  return py::reinterpret_steal<py::str>(
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
+}
+
 void check(aha_kind kind, const std::string& prefix = "") {
   if (PyErr_Occurred()) throw py::error_already_set();
   if (kind == AHA_OK) return;
@@ -53,9 +58,7 @@ void check(aha_kind kind, const std::string& prefix = "") {
   const py::object& type = kind == AHA_INPUT      ? g_exceptions->input
                            : kind == AHA_CANCELED ? g_exceptions->canceled
                                                   : g_exceptions->error;
-  const auto text = py::reinterpret_steal<py::object>(
-      PyUnicode_DecodeUTF8(words.data(), static_cast<Py_ssize_t>(words.size()), "backslashreplace"));
-  PyErr_SetObject(type.ptr(), text.ptr());
+  PyErr_SetObject(type.ptr(), text_from(words).ptr());
   throw py::error_already_set();
 }
 
@@ -273,13 +276,13 @@ class Model {
   Model& operator=(const Model&) = delete;
 
   aha_model* get() const { return handle_; }
-  std::string name() const { return aha_model_name(handle_); }
-  std::string architecture() const { return aha_model_architecture(handle_); }
+  py::str name() const { return text_from(aha_model_name(handle_)); }
+  py::str architecture() const { return text_from(aha_model_architecture(handle_)); }
   int64_t classes() const { return aha_model_classes(handle_); }
   int64_t size() const { return aha_model_size(handle_); }
-  std::vector<std::string> class_names() const {
-    std::vector<std::string> names;
-    for (int64_t i = 0; i < classes(); ++i) names.emplace_back(aha_model_class_name(handle_, i));
+  py::list class_names() const {
+    py::list names;
+    for (int64_t i = 0; i < classes(); ++i) names.append(text_from(aha_model_class_name(handle_, i)));
     return names;
   }
   std::string methods() {
@@ -373,7 +376,7 @@ py::tuple explain(Model& model, const std::vector<Image>& images, const std::opt
     check(aha_explanation_get(made, static_cast<size_t>(i), &e));
     py::dict one;
     one["class_index"] = e.class_index;
-    one["class_name"] = e.class_name;
+    one["class_name"] = text_from(e.class_name);
     one["probability"] = e.probability;
     one["deletion"] = e.deletion;
     one["insertion"] = e.insertion;
@@ -442,7 +445,7 @@ class Evaluation {
     check(unlocked([&] { return aha_evaluation_difference(handle_, metric, a, b, &d); }));
     return py::make_tuple(d.mean, d.low, d.high, d.p_value, d.win_rate, d.images);
   }
-  std::string remarks() const { return aha_evaluation_remarks(handle_); }
+  py::str remarks() const { return text_from(aha_evaluation_remarks(handle_)); }
 
  private:
   size_t images_;
@@ -466,8 +469,11 @@ py::dict train(Model& model, const std::string& data, const std::string& out, Te
     Raised raised;
     static int tell(void* user, const aha_progress* p) {
       auto& self = *static_cast<Listener*>(user);
-      return self.raised.guard(
-          [&] { return self.callback(p->what, p->note, p->done, p->total).is(py::bool_(false)) ? 1 : 0; });
+      return self.raised.guard([&] {
+        return self.callback(text_from(p->what), text_from(p->note), p->done, p->total).is(py::bool_(false))
+                   ? 1
+                   : 0;
+      });
     }
   } listener{std::move(callback), {}};
   const OptionList list(std::move(options));

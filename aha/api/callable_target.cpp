@@ -2,7 +2,9 @@
 
 #include "aha/tensor/torch.h"
 
+#include <atomic>
 #include <mutex>
+#include <thread>
 
 #include "aha/base/error.h"
 #include "aha/tensor/tensor.h"
@@ -12,12 +14,34 @@ namespace {
 
 struct SharedCallable {
   Callable functions;
-  std::mutex one_at_a_time;
+  std::mutex one_at_a_time = {};
+  std::atomic<std::thread::id> inside = {};
+
+  // Of the thread that calls the functions.
+  class Turn {
+   public:
+    explicit Turn(SharedCallable& callable) : callable_(callable) {
+      if (callable.inside == std::this_thread::get_id())
+        throw input_error("{}: expected a function that does not ask for its own model, found one that does",
+                          callable.functions.name);
+      callable.one_at_a_time.lock();
+      callable.inside = std::this_thread::get_id();
+    }
+    ~Turn() {
+      callable_.inside = std::thread::id();
+      callable_.one_at_a_time.unlock();
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    SharedCallable& callable_;
+  };
 
   Tensor forward(const Tensor& pixels) {
     const Tensor x = pixels.detach().to(torch::kCPU, torch::kFloat32).contiguous();
     Tensor logits = torch::empty({x.size(0), functions.classes});
-    const std::lock_guard lock(one_at_a_time);
+    const Turn turn(*this);
     functions.forward(x.data_ptr<float>(), x.size(0), logits.data_ptr<float>());
     return logits;
   }
@@ -25,7 +49,7 @@ struct SharedCallable {
     const Tensor x = pixels.detach().to(torch::kCPU, torch::kFloat32).contiguous();
     const Tensor w = weights.detach().to(torch::kCPU, torch::kFloat32).contiguous();
     Tensor out = torch::empty_like(x);
-    const std::lock_guard lock(one_at_a_time);
+    const Turn turn(*this);
     functions.gradient(x.data_ptr<float>(), w.data_ptr<float>(), x.size(0), out.data_ptr<float>());
     return out;
   }
@@ -47,7 +71,7 @@ struct CallableFunction : torch::autograd::Function<CallableFunction> {
 
 class CallableTarget : public Classifier {
  public:
-  explicit CallableTarget(Callable functions) : shared_{std::move(functions), {}} {
+  explicit CallableTarget(Callable functions) : shared_{std::move(functions)} {
     info_.name = info_.architecture = shared_.functions.name;
     info_.classes = static_cast<int>(shared_.functions.classes);
     info_.input.size = info_.input.resize = static_cast<int>(shared_.functions.size);

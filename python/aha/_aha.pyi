@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 __version__: str
 
-_Options = list[tuple[str, str]]
+_Text = str | bytes  # bytes of file names that are not UTF-8
+_Options = list[tuple[str, bytes]]
 
 class Error(RuntimeError):
     """The call was right, the work failed."""
@@ -24,7 +25,7 @@ class Session:
 
 class Image:
     @staticmethod
-    def read(path: str) -> Image: ...
+    def read(path: _Text) -> Image: ...
     @staticmethod
     def from_bytes(pixels: NDArray[np.uint8]) -> Image: ...
     @staticmethod
@@ -67,8 +68,8 @@ def explain(
 def resized_maps(model: Model, maps: NDArray[np.float32]) -> NDArray[np.float32]: ...
 def train(
     model: Model,
-    data: str,
-    out: str,
+    data: _Text,
+    out: _Text,
     options: _Options,
     callback: Optional[Callable[[str, str, int, int], Any]],
 ) -> dict[str, Any]: ...

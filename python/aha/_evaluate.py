@@ -42,17 +42,22 @@ class Difference:
     images: int
 
     def __str__(self) -> str:
-        return f"{self.mean:+.4f} [{self.low:+.4f}, {self.high:+.4f}], p = {self.p_value:.2g}"
+        wins = f"higher on {100 * self.win_rate:.0f} % of {self.images} images"
+        return f"{self.mean:+.4f} [{self.low:+.4f}, {self.high:+.4f}], p = {self.p_value:.2g}, {wins}"
 
 
 class Evaluation:
     """What aha.evaluate() found: r["ins-del"]["mine"].mean, r.difference("ins-del", "mine", "legrad")."""
 
-    def __init__(self, found: _aha.Evaluation, methods: list[str], images: int, ci: float) -> None:
+    def __init__(
+        self, found: _aha.Evaluation, methods: list[str], images: int, ci: float, asked: Sequence[str] = ()
+    ) -> None:
         self._found, self.methods, self.images, self.ci = found, methods, images, ci
         directions = found.metrics()
         self.metrics: list[str] = [name for name, _ in directions]
         self.higher_is_better: dict[str, bool] = dict(directions)
+        wanted = [name.split(":")[0] for name in (*asked, "ins-del", *self.metrics[-1:])]
+        self._first = next((name for name in wanted if name in self.metrics), "")
         self._values = {
             metric: {method: Value(*found.value(i, k)) for k, method in enumerate(methods)}
             for i, metric in enumerate(self.metrics)
@@ -151,8 +156,8 @@ class Evaluation:
         return rows
 
     def _differences(self) -> list[str]:
-        """Of the last metric: the best method against each other."""
-        metric = self.metrics[-1] if self.metrics else ""
+        """Of the first metric that was asked for: the best method against each other."""
+        metric = self._first
         if len(self.methods) < 2 or not any(v.images for v in self._values.get(metric, {}).values()):
             return []
         best = self.best(metric)
@@ -230,4 +235,5 @@ def evaluate(
     )
     methods = [str(whose) for whose in maps]
     found = _aha.Evaluation(model._model, images, classes, methods, arrays, wanted)
-    return Evaluation(found, methods, len(images), ci)
+    asked = metrics.split(",") if isinstance(metrics, str) else metrics or ()
+    return Evaluation(found, methods, len(images), ci, asked)

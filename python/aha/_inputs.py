@@ -69,7 +69,7 @@ def images_of(x: Any) -> list[_aha.Image]:
     if isinstance(x, _aha.Image):
         return [x]
     if isinstance(x, (str, os.PathLike)):
-        return [_aha.Image.read(os.fspath(x))]
+        return [_aha.Image.read(os.fsencode(x))]
     if is_pil(x):
         return [_from_pil(x)]
     array = array_of(x, "x")
@@ -163,10 +163,10 @@ def _text_of(value: Any) -> str:
     return str(os.fspath(value) if isinstance(value, os.PathLike) else value)
 
 
-def options_of(options: dict[str, Any]) -> list[tuple[str, str]]:
+def options_of(options: dict[str, Any]) -> list[tuple[str, bytes]]:
     """As the command line has them: batch_size = "batch-size", from_ = "from"; None = not given."""
     return [
-        (key.rstrip("_").replace("_", "-"), _text_of(value))
+        (key.rstrip("_").replace("_", "-"), os.fsencode(_text_of(value)))
         for key, value in options.items()
         if value is not None
     ]
@@ -174,6 +174,8 @@ def options_of(options: dict[str, Any]) -> list[tuple[str, str]]:
 
 def method_spec(method: str, options: dict[str, Any]) -> str:
     """("rise", {"masks": 100}) -> "rise:masks=100"."""
+    if not isinstance(method, str):
+        raise InputError(f"method: expected a name of aha.methods(), found {type(method).__name__}")
     return ":".join(
         [method]
         + [f"{key.rstrip('_')}={_text_of(value)}" for key, value in options.items() if value is not None]

@@ -72,7 +72,7 @@ class Session:
                 if value is not None:
                     raise InputError(f"{key}: expected with a callable alone, found with the model {spec}")
             made = _aha.Model(
-                self._session, os.fspath(spec), options_of({"input_size": size, "mean": mean, "std": std})
+                self._session, os.fsencode(spec), options_of({"input_size": size, "mean": mean, "std": std})
             )
             return Model(made, self)
         if not callable(spec):
@@ -82,6 +82,8 @@ class Session:
             )
         forward, pixel_gradient = functions_of(spec, gradient, mean, std)
         side = 224 if size is None else int(size)
+        if not 1 <= side <= 4096:
+            raise InputError(f"size: expected 1..4096 pixels, found {side}")
         count = count_classes(forward, side) if classes is None else int(classes)
         called = name or getattr(spec, "__name__", type(spec).__name__)
         return Model(_aha.Model(self._session, called, count, side, forward, pixel_gradient), self)

@@ -88,6 +88,6 @@ def train(
                 f"{type(data).__name__}"
             )
         report = _aha.train(
-            model._model, data, os.fspath(out), options_of(options), tell if callback else None
+            model._model, os.fsencode(data), os.fsencode(out), options_of(options), tell if callback else None
         )
     return Trained(out=os.fspath(out), model=model, **report)

@@ -109,6 +109,11 @@ class Callables(unittest.TestCase):
         with self.assertRaisesRegex(aha.InputError, "2 classes or more"):
             aha.load(lambda x: np.ones((len(x), 1)), size=16)
 
+    def test_a_function_that_asks_for_itself_is_refused(self):
+        m = aha.load(lambda x: m.logits(x), classes=2, size=16)
+        with self.assertRaisesRegex(aha.InputError, "its own model"):
+            m.logits(pixels(1, 16))
+
     def test_not_a_number_from_a_function_is_work_that_failed(self):
         m = aha.load(lambda x: np.full((len(x), 2), np.nan), size=16)
         with self.assertRaises(aha.Error):

@@ -183,6 +183,8 @@ class Explain(unittest.TestCase):
             ([None], "image 0: expected"),
             ("no-such-file.png", "no-such-file.png"),
             ("a\0b.png", "zero byte"),
+            ("no-\udcff-such.png", "no-.*-such.png"),
+            (b"no-such-file.png", "found bytes"),
             (np.array([["a"]]), "found <U1"),
         ]:
             with self.subTest(words), self.assertRaisesRegex(aha.InputError, words):
@@ -207,6 +209,8 @@ class Explain(unittest.TestCase):
             (lambda: aha.Explainer("chefer", self.m, refine=3), "expected method aha"),
             (lambda: aha.load("cifar10-vit9"), "cifar10-vit8"),
             (lambda: aha.load(3), "found int"),
+            (lambda: aha.load(len, size=-5), "size: expected 1..4096"),
+            (lambda: aha.Explainer(None, self.m), "found NoneType"),
             (lambda: aha.load(TINY, gradient=len), "with a callable alone"),
             (lambda: aha.Session(threads=-1), "threads"),
             (lambda: aha.Session(precision="f16"), "bf16"),
