@@ -53,9 +53,10 @@ MethodBenchRow measured(const MethodProblem& problem, const std::string& spec, c
       batch,
       threads(),
       context.precision == Precision::kF32 ? "f32" : "bf16",
-      subject.on_engine ? std::string(best_kernel_set(context.precision).name) : "eager libtorch"};
-  row.passes = attributed(*sides[0], one, context).made[0].passes;
-  row.times = times_of(0);
+      subject.on_engine ? std::string(best_kernel_set(context.precision).name) : "eager libtorch",
+      attributed(*sides[0], one, context).made[0].passes,
+      times_of(0),
+      {}};
   if (options.peer) row.peer = times_of(1);
   return row;
 }

@@ -74,8 +74,10 @@ TEST(Recipe, EveryShippedOneIsRead) {
 }
 
 TEST(Adapted, QuickNeedsNoDownloadAndFewImages) {
+  ExperimentOptions quick;
+  quick.quick = true;
   for (const auto& name : experiment_names()) {
-    const Recipe r = adapted(experiment_named(name), {.quick = true});
+    const Recipe r = adapted(experiment_named(name), quick);
     for (const auto& s : r.runs) {
       EXPECT_LE(s.choice.images, 2) << name;
       EXPECT_TRUE(s.choice.data == "cifar10:sample" || s.choice.data.starts_with("made:") || !r.needs.empty())
