@@ -38,13 +38,13 @@ class DecoderInOnnx {
  public:
   DecoderInOnnx(OnnxBuilder& g, DecoderImpl& decoder) : g_(g), decoder_(decoder), options_(decoder.options) {}
 
-  // prior: (B, H, W) in [0, 1], where the options have one.
+  // prior: (B, H, W) in [0, 1], and its parts (B, N, h, w), where the options have them.
   OnnxValue map(const std::vector<OnnxValue>& levels, const OnnxValue& classes, int64_t H, int64_t W,
-                const OnnxValue& prior) {
+                const OnnxValue& prior, const OnnxValue& parts) {
     const OnnxValue e =
         g_.gather(g_.weight("decoder.class_embed.weight", decoder_.class_embed->weight), classes);  // (B, E)
     std::vector<OnnxValue> pyramid;
-    for (size_t k = 0; k < levels.size(); ++k) pyramid.push_back(reassembled(levels[k], e, k));
+    for (size_t k = 0; k < levels.size(); ++k) pyramid.push_back(reassembled(levels[k], e, parts, k));
     OnnxValue p;
     for (size_t k = pyramid.size(); k-- > 0;) {
       p = fused(pyramid[k], k + 1 < pyramid.size() ? &p : nullptr, k);
@@ -59,8 +59,8 @@ class DecoderInOnnx {
   }
 
  private:
-  // (B, D, h, w), (B, E) -> (B, c, h', w')
-  OnnxValue reassembled(const OnnxValue& level, const OnnxValue& e, size_t k) {
+  // (B, D, h, w), (B, E), (B, N, h, w) -> (B, c, h', w')
+  OnnxValue reassembled(const OnnxValue& level, const OnnxValue& e, const OnnxValue& parts, size_t k) {
     const auto& o = options_;
     const std::string number = std::to_string(k);
     const int64_t D = level.size(1), h = level.size(2), w = level.size(3);
@@ -81,6 +81,12 @@ class DecoderInOnnx {
       const OnnxValue found = g_.scale(g_.matmul(x, g_.reshape(wanted, {D, 1})),
                                        1 / std::sqrt(static_cast<double>(D)));  // (B, N, 1)
       y = g_.add(y, g_.multiply(found, g_.weight(name + ".dot", proj.weight.select(1, D + o.embedding))));
+    }
+    if (o.prior_parts > 0) {
+      const OnnxValue places = g_.reshape(g_.resize(parts, h, w, false), {o.prior_parts, h * w});
+      const auto& of_parts = *decoder_.prior_parts[k]->as<torch::nn::Linear>();
+      y = g_.add(
+          y, g_.linear(g_.transpose(places, {0, 2, 1}), {"decoder.prior_parts." + number, of_parts.weight}));
     }
     OnnxValue map = g_.reshape(g_.transpose(g_.gelu(y), {0, 2, 1}), {o.channels, h, w});
     if (o.scales[k] > 1) {
@@ -122,6 +128,21 @@ OnnxValue map_of_order_in_onnx(OnnxBuilder& g, const OnnxValue& values, int size
   if (side == 0) throw input_error("prior: expected a square grid of patches, found {}", n);
   const OnnxValue order = g.scale(g.ranks(values), n > 1 ? 1 / static_cast<double>(n - 1) : 0);
   return g.reshape(g.resize(g.reshape(order, {1, side, side}), size, size, false), {size, size});
+}
+
+// (B, N, n) -> (B, N, 1), unbiased
+OnnxValue deviation_in_onnx(OnnxBuilder& g, const OnnxValue& x) {
+  const OnnxValue centered = g.subtract(x, g.mean(x, {2}, true));
+  const double one_less = std::max<double>(1, static_cast<double>(x.size(2) - 1));
+  return g.square_root(g.scale(g.sum(g.multiply(centered, centered), {2}, true), 1 / one_less));
+}
+
+// scaled_parts (prior.h)
+OnnxValue scaled_parts_in_onnx(OnnxBuilder& g, const OnnxValue& values) {
+  const int64_t N = values.size(1), side = square_side(values.size(2));
+  const OnnxValue of_sum = g.scale(deviation_in_onnx(g, g.sum(values, {1}, true)), 0.1);
+  const OnnxValue scale = g.add(g.add(deviation_in_onnx(g, values), of_sum), g.number(1e-12));
+  return g.reshape(g.divide(values, scale), {N, side, side});
 }
 
 }  // namespace
@@ -166,15 +187,16 @@ void write_onnx(OnnxBuilder& g, Explainer& explainer, Classifier* target, int si
     for (const size_t tap : taps) parts.push_back(maps[tap]);
     levels.push_back(g.concat(parts, 1));
   }
-  OnnxValue prior;
+  OnnxValue prior, parts;
   if (decoder.options.prior != "none") {
     if (!target)
       throw input_error("prior {}: expected the target that it is a map of, found none",
                         decoder.options.prior);
-    prior = map_of_order_in_onnx(g, onnx_source(*target).write_onnx_shares(g, forward_of(*target), classes),
-                                 size);
+    const OnnxValue shares = onnx_source(*target).write_onnx_shares(g, forward_of(*target), classes);
+    prior = map_of_order_in_onnx(g, g.sum(shares, {1}), size);
+    if (decoder.options.prior_parts > 0) parts = scaled_parts_in_onnx(g, shares);
   }
-  g.output("map", DecoderInOnnx(g, decoder).map(levels, classes, size, size, prior));
+  g.output("map", DecoderInOnnx(g, decoder).map(levels, classes, size, size, prior, parts));
   if (!target) return;
   g.output("logits", forward_of(*target).logits);
   g.output("predicted", predicted, true);

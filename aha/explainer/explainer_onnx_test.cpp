@@ -179,14 +179,21 @@ TEST(ExportedExplainer, ResamplesAPositionTableOfAnotherSize) {
 }
 
 TEST(ExportedExplainer, BeginsWithTheForwardOnlyPriors) {
-  for (const bool distilled : {false, true}) {
-    const auto target = vit_to_export_with([&](VitConfig& c) { c.distilled = c.layer_scale = distilled; });
-    expect_exported_maps(*explainer_to_export(*target, exported_shape({}, "logit-attribution")), *target);
-  }
   const auto convnext = convnext_to_export();
-  expect_exported_maps(*explainer_to_export(*convnext, exported_shape({}, "cam")), *convnext);
   const auto resnet = resnet_to_export();
-  expect_exported_maps(*explainer_to_export(*resnet, exported_shape({}, "cam")), *resnet);
+  for (const bool parts : {false, true}) {
+    const auto begun_with = [&](const char* prior) {
+      ExplainerShape shape = exported_shape({}, prior);
+      shape.prior_parts = parts;
+      return shape;
+    };
+    for (const bool distilled : {false, true}) {
+      const auto target = vit_to_export_with([&](VitConfig& c) { c.distilled = c.layer_scale = distilled; });
+      expect_exported_maps(*explainer_to_export(*target, begun_with("logit-attribution")), *target);
+    }
+    expect_exported_maps(*explainer_to_export(*convnext, begun_with("cam")), *convnext);
+    expect_exported_maps(*explainer_to_export(*resnet, begun_with("cam")), *resnet);
+  }
 }
 
 TEST(ExportedExplainer, GivesTheMapsOfConvNets) {

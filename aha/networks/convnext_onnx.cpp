@@ -73,7 +73,7 @@ OnnxValue ConvNextImpl::write_onnx_shares(OnnxBuilder& g, const OnnxForward& for
   const OnnxValue variance = g.mean(g.multiply(centered, centered), {1}, true);
   const OnnxValue direction = g.divide(wanted, g.square_root(g.add(variance, g.number(config.head_eps))));
   const int64_t D = features.size(2), n = features.size(1);
-  const OnnxValue values = g.reshape(g.matmul(features, g.reshape(direction, {D, 1})), {n});
+  const OnnxValue values = g.reshape(g.matmul(features, g.reshape(direction, {D, 1})), {1, n});
   return g.scale(values, 1 / static_cast<double>(n));
 }
 

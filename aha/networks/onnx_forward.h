@@ -22,8 +22,8 @@ class OnnxSource {
   virtual ~OnnxSource() = default;
   // x (B, 3, size, size) normalized
   virtual OnnxForward write_onnx(OnnxBuilder& g, const OnnxValue& x) = 0;
-  // What each patch of a transformer, or each place of a ConvNet's last feature maps, adds to the logit of
-  // its image's class, classes (B): (B, n), row-major. The formulas are those of
+  // What each patch of a transformer adds to the logit of its image's class, block by block, or each place of
+  // a ConvNet's last feature maps, classes (B): (B, blocks or 1, n), row-major. The formulas are those of
   // attribution/logit_attribution.h and attribution/cam.h, for all images at once.
   virtual OnnxValue write_onnx_shares(OnnxBuilder& g, const OnnxForward& forward,
                                       const OnnxValue& classes) = 0;

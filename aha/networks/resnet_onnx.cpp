@@ -53,7 +53,7 @@ OnnxValue ResNetImpl::write_onnx_shares(OnnxBuilder& g, const OnnxForward& forwa
   const OnnxValue& features = forward.taps.at("features");  // (B, C, h, w)
   const int64_t C = features.size(1), n = features.size(2) * features.size(3);
   const OnnxValue rows = g.reshape(g.gather(g.weight("fc.rows", fc->weight), classes), {1, C});
-  return g.scale(g.reshape(g.matmul(rows, g.reshape(features, {C, n})), {n}), 1 / static_cast<double>(n));
+  return g.scale(g.reshape(g.matmul(rows, g.reshape(features, {C, n})), {1, n}), 1 / static_cast<double>(n));
 }
 
 }  // namespace aha

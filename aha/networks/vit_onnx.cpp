@@ -148,7 +148,7 @@ OnnxValue VitImpl::write_onnx_shares(OnnxBuilder& g, const OnnxForward& forward,
   const OnnxValue deviation = g.square_root(g.add(variance, g.number(config.eps)));
   direction = g.divide(g.subtract(direction, g.mean(direction, {2}, true)), deviation);  // (B, Q, D)
 
-  OnnxValue shares;
+  std::vector<OnnxValue> shares;
   for (int i = 0; i < config.depth; ++i) {
     auto& block = *blocks[i]->as<TransformerBlock>();
     const std::string name = fmt::format("blocks.{}", i), tap = fmt::format("block.{}", i);
@@ -158,9 +158,10 @@ OnnxValue VitImpl::write_onnx_shares(OnnxBuilder& g, const OnnxForward& forward,
                                         g.transpose(forward.taps.at(tap + ".values"), {0, 1, 3, 2}));
     const OnnxValue rows = g.slice(forward.taps.at(tap + ".attention"), 2, 0, Q);  // (B, heads, Q, T)
     const OnnxValue share = g.sum(g.multiply(rows, gradient), {1, 2});             // (B, T)
-    shares = i == 0 ? share : g.add(shares, share);
+    shares.push_back(
+        g.reshape(g.slice(share, 1, prefix_tokens(), share.size(1)), {1, share.size(1) - prefix_tokens()}));
   }
-  return g.slice(shares, 1, prefix_tokens(), shares.size(1));
+  return g.concat(shares, 1);
 }
 
 }  // namespace aha
