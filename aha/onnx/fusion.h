@@ -5,6 +5,11 @@
 //   GELU        x * (erf(x / sqrt(2)) + 1) * 0.5, its factors in any order
 //   SiLU        x * sigmoid(x)
 //   linear      x W + b, W a constant matrix
+//
+// Measured with one thread beside frozen TorchScript of the same network (96 pixels, opset 14; CPU seconds
+// for 96 masks of rise, then for 48 steps of ig): ConvNeXt-Tiny 1.94 and 3.70 as it was written out, 1.13
+// and 2.29 so, TorchScript 1.15 and 2.32; ResNet-50, which has none of these, 1.20 and 2.16, TorchScript 1.20
+// and 2.17.
 #pragma once
 
 #include "aha/onnx/operators.h"
