@@ -25,7 +25,8 @@ Hiera exported_hiera() {
   Hiera network(c);
   torch::manual_seed(6);
   const torch::NoGradGuard no_grad;
-  for (auto& parameter : network->parameters()) parameter.copy_(0.3 * torch::randn_like(parameter));
+  for (auto& p : network->parameters())
+    p.copy_(torch::randn_like(p) * (p.dim() == 2 ? 1 / std::sqrt(static_cast<double>(p.size(1))) : 0.3));
   freeze(*network);
   return network;
 }

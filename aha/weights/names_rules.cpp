@@ -353,7 +353,7 @@ std::vector<Dialect> vit_dialects() {
       {"timm", "dinov2", {"patch_embed.proj.weight", "blocks.0.ls1.gamma"}, kTimmDinov2, {"head.weight"}},
       {"timm", "deit_distilled", {"patch_embed.proj.weight", "dist_token"}, kTimmDistilled},
       {"timm", "vit", {"patch_embed.proj.weight", "head.weight"}, kTimmVit},
-      {"dino", "vit", {"patch_embed.proj.weight", "pos_embed"}, kDino},
+      {"dino", "vit", {"patch_embed.proj.weight", "pos_embed"}, kDino, {"pos_embed_window"}},
   };
 }
 
