@@ -130,11 +130,10 @@ OnnxValue map_of_order_in_onnx(OnnxBuilder& g, const OnnxValue& values, int size
   return g.reshape(g.resize(g.reshape(order, {1, side, side}), size, size, false), {size, size});
 }
 
-// (B, N, n) -> (B, N, 1), unbiased
+// (B, N, n) -> (B, N, 1)
 OnnxValue deviation_in_onnx(OnnxBuilder& g, const OnnxValue& x) {
   const OnnxValue centered = g.subtract(x, g.mean(x, {2}, true));
-  const double one_less = std::max<double>(1, static_cast<double>(x.size(2) - 1));
-  return g.square_root(g.scale(g.sum(g.multiply(centered, centered), {2}, true), 1 / one_less));
+  return g.square_root(g.mean(g.multiply(centered, centered), {2}, true));
 }
 
 // scaled_parts (prior.h)

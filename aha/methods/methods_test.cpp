@@ -105,7 +105,10 @@ void ask_all(Counted<Target>& target, bool equal_gradients = false) {
     EXPECT_EQ(torch::equal(maps, maps_of(*method, asked, 1)),
               !is_random(record.name) || (equal_gradients && record.name == "smoothgrad"));
     for (int64_t b = 0; b < 3; ++b) {
-      const Asked one{asked.pixels.slice(0, b, b + 1), asked.classes.slice(0, b, b + 1), {asked.streams[b]}};
+      const Asked one{asked.pixels.slice(0, b, b + 1),
+                      asked.classes.slice(0, b, b + 1),
+                      {asked.streams[b]},
+                      {asked.names[b]}};
       EXPECT_TRUE(torch::equal(maps_of(*method, one)[0], maps[b])) << "image " << b << " alone";
     }
     Asked others = asked;
@@ -149,7 +152,10 @@ TEST(Catalog, OtherFormsSayTheirPassesAndDoNotDependOnTheBatch) {
     const auto made = method->attribute(asked.pixels, asked.classes, asked.streams, Context());
     EXPECT_EQ(target.evaluations, static_cast<int64_t>(3 * made.made[0].passes.forwards));
     for (int64_t b = 0; b < 3; ++b) {
-      const Asked one{asked.pixels.slice(0, b, b + 1), asked.classes.slice(0, b, b + 1), {asked.streams[b]}};
+      const Asked one{asked.pixels.slice(0, b, b + 1),
+                      asked.classes.slice(0, b, b + 1),
+                      {asked.streams[b]},
+                      {asked.names[b]}};
       EXPECT_TRUE(torch::equal(maps_of(*method, one)[0], made.maps[b]));
     }
   }

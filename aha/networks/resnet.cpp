@@ -52,7 +52,8 @@ Tensor network_forward(const ResNetImpl& net, const Tensor& input, Taps* taps, c
   // Of one image these are not worth a second thread, and their last bits must not depend on it.
   std::optional<OneThread> one_thread;
   if (x.size(0) == 1) one_thread.emplace();
-  return Linear(net.fc)(x.mean({2, 3}, false, torch::kFloat32));
+  const auto exact = x.scalar_type() == torch::kBFloat16 ? torch::kFloat32 : x.scalar_type();
+  return Linear(net.fc)(x.mean({2, 3}, false, exact));
 }
 
 }  // namespace
