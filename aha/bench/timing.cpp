@@ -11,6 +11,8 @@
 #include <string>
 #include <thread>
 
+#include "aha/base/startup.h"
+
 namespace aha {
 namespace {
 
@@ -40,7 +42,10 @@ std::vector<double> best_ms_each(const std::vector<std::function<void()>>& piece
   for (int round = 0; round < repeats.least || total < repeats.seconds; ++round)
     for (size_t i = 0; i < pieces.size(); ++i) {
       // Idle threads of OpenBLAS look for work for 2^26 cycles; those of one piece must not slow the next.
-      if (pieces.size() > 1 && kind == TimeKind::kWall) std::this_thread::sleep_for(kUntilThreadsSleep);
+      if (pieces.size() > 1 && kind == TimeKind::kWall && openblas_threads() > 1) {
+        std::this_thread::sleep_for(kUntilThreadsSleep);
+        total += std::chrono::duration<double>(kUntilThreadsSleep).count();
+      }
       double took = 0, on_the_wall = 0;
       for (;; calls[i] *= 2) {
         context.cancel->check();

@@ -16,7 +16,7 @@ expect 0 export "$FIXTURES/example/explainer" --out example.onnx
 says "map [N, 16, 16]"
 
 # Nothing is written where something is wrong.
-refuses "needs no backward pass (none, logit-attribution, cam), found chefer" export aha-imagenet-vit-ti-16 --out no.onnx
+refuses "expected that classifier as --target" export aha-imagenet-vit-ti-16 --out no.onnx
 refuses "expected an explainer" export cifar10-vit4 --out no.onnx
 refuses "aha-cifar10-vit4" export aha-cifar10-vit5 --out no.onnx
 refuses "13..17" export aha-cifar10-vit4 --out no.onnx --opset 12

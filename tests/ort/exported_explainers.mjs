@@ -1,9 +1,9 @@
 // Every bundled explainer that can be exported, for several photos and opsets: its maps in onnxruntime beside those of
 // `aha explain`.
 import { execFileSync } from "node:child_process";
-import { readFileSync, readdirSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { inflateSync } from "node:zlib";
+import { deflateSync, inflateSync } from "node:zlib";
 
 const ort = createRequire(import.meta.url)(process.env.ORT);
 const aha = process.argv[2];
@@ -43,29 +43,75 @@ function pixelsOfPng(file) {
   return { width, height, out };
 }
 
+// The reverse of it.
+function writePng(file, width, height, rgb) {
+  const chunk = (kind, data) => {
+    const body = Buffer.concat([Buffer.from(kind, "latin1"), data]), whole = Buffer.alloc(body.length + 8);
+    let crc = 0xffffffff;
+    for (const byte of body) {
+      crc ^= byte;
+      for (let bit = 0; bit < 8; ++bit) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0);
+    }
+    whole.writeUInt32BE(data.length, 0);
+    body.copy(whole, 4);
+    whole.writeUInt32BE(~crc >>> 0, body.length + 4);
+    return whole;
+  };
+  const head = Buffer.alloc(13), lines = Buffer.alloc(height * (3 * width + 1));
+  head.writeUInt32BE(width, 0);
+  head.writeUInt32BE(height, 4);
+  head.set([8, 2, 0, 0, 0], 8);
+  for (let y = 0; y < height; ++y) lines.set(rgb.subarray(3 * width * y, 3 * width * (y + 1)), y * (3 * width + 1) + 1);
+  const begin = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
+  writeFileSync(file, Buffer.concat([begin, chunk("IHDR", head), chunk("IDAT", deflateSync(lines)), chunk("IEND", Buffer.alloc(0))]));
+}
+
 // float32, C order: what `aha explain` writes.
 function floatsOfNpy(file) {
   const bytes = readFileSync(file), start = 10 + bytes.readUInt16LE(8);
   return new Float32Array(bytes.buffer.slice(bytes.byteOffset + start, bytes.byteOffset + bytes.length));
 }
 
+// The PNG files of a folder, as large as the resize leaves them alone, and their middle as the network gets it.
+function imagesOf(folder, side) {
+  const files = readdirSync(folder).filter((name) => name.endsWith(".png")).sort();
+  const pixels = new Float32Array(files.length * 3 * side * side);
+  files.forEach((file, n) => {
+    const { width, height, out } = pixelsOfPng(`${folder}/${file}`), left = (width - side) / 2, top = (height - side) / 2;
+    for (let c = 0; c < 3; ++c)
+      for (let y = 0; y < side; ++y)
+        for (let x = 0; x < side; ++x)
+          pixels[((n * 3 + c) * side + y) * side + x] = out[3 * ((y + top) * width + x + left) + c] / 255;
+  });
+  return { folder, files, side, pixels };
+}
 run("data", "export", "cifar10:sample", "--limit", "4", "--out", "images");
-const files = readdirSync("images").filter((name) => name.endsWith(".png")).sort();
-const side = 32, N = files.length;
-const image = new Float32Array(N * 3 * side * side);
-files.forEach((file, n) => {
-  const { width, height, out } = pixelsOfPng(`images/${file}`);
-  if (width !== side || height !== side) throw new Error(`${file}: expected ${side} x ${side}`);
-  for (let c = 0; c < 3; ++c)
-    for (let p = 0; p < side * side; ++p) image[(n * 3 + c) * side * side + p] = out[3 * p + c] / 255;
-});
+const small = imagesOf("images", 32);
+mkdirSync("photos");
+for (const [n, wave] of [[0, 9], [1, 23]].entries()) {
+  const side = 248, rgb = new Uint8Array(3 * side * side);
+  rgb.forEach((_, i) => (rgb[i] = 128 + 120 * Math.sin((i % (3 * side)) / wave[1] + Math.floor(i / (3 * side)) / (7 + wave[0]))));
+  writePng(`photos/${n}.png`, side, side, rgb);
+}
+const large = imagesOf("photos", 224);
+// Weights that are not bundled, where they are on this machine.
+const weights = `${process.env.AHA_SHARED}/data/weights/vit_tiny_patch16_224_in1k.safetensors`;
 
 const models = JSON.parse(run("models", "--json"));
 const names = models.bundled.filter((model) => model.kind === "explainer").map((model) => model.name);
 check(names.length >= 5, `there are bundled explainers: ${names.join(", ")}`);
 let exported = 0;
 for (const name of names) {
-  const target = JSON.parse(run("inspect", "--json", name)).target.name;
+  let target = JSON.parse(run("inspect", "--json", name)).target.name, shown = small;
+  if (target.startsWith("vit_ti_16:")) {
+    if (!existsSync(weights)) {
+      console.log(`${name} is left out: no ${weights}`);
+      continue;
+    }
+    target = `vit_ti_16:${weights}`;
+    shown = large;
+  }
+  const { folder, files, side, pixels } = shown, N = files.length;
   for (const opset of ["13", "17"]) {
     try {
       run("export", name, "--target", target, "--opset", opset, "--out", "explainer.onnx");
@@ -74,11 +120,11 @@ for (const name of names) {
       break;
     }
     const session = await ort.InferenceSession.create("explainer.onnx");
-    for (const wanted of ["predicted", "dog"]) {
-      run("explain", "--quiet", "--target", target, "--explainer", name, "--class", wanted, "--no-score", "--no-sheet", "--overwrite", "--out", "maps", "images");
-      const index = wanted === "dog" ? 5n : -1n;
+    for (const wanted of ["predicted", "5"]) {
+      run("explain", "--quiet", "--target", target, "--explainer", name, "--class", wanted, "--no-score", "--no-sheet", "--overwrite", "--out", "maps", folder);
+      const index = wanted === "5" ? 5n : -1n;
       const answer = await session.run({
-        image: new ort.Tensor("float32", image, [N, 3, side, side]),
+        image: new ort.Tensor("float32", pixels, [N, 3, side, side]),
         class: new ort.Tensor("int64", new BigInt64Array(N).fill(index), [N]),
       });
       let off = 0, largest = 0;

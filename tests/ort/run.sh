@@ -1,5 +1,5 @@
 #!/bin/sh
-# Exported explainers in another runtime: sh run.sh AHA NPM FIXTURES. NPM is the folder that
+# Exported explainers in another runtime: sh run.sh AHA NPM SHARED. SHARED may hold real weights, NPM is the folder that
 # `npm install --ignore-scripts --prefix NPM onnxruntime-node` filled. Skips itself, and says so, where that is
 # missing.
 set -eu
@@ -15,4 +15,4 @@ command -v node >/dev/null || skip "node is not here (Debian: nodejs)"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-ORT=$folder/node_modules/onnxruntime-node node "$here/exported_explainers.mjs" "$aha"
+AHA_SHARED=$3 ORT=$folder/node_modules/onnxruntime-node node "$here/exported_explainers.mjs" "$aha"
