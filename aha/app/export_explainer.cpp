@@ -54,7 +54,7 @@ Fields fields(ExportOptions& o) {
       .add("overwrite", o.overwrite, "replace a file that aha export did not make");
 }
 
-std::string target_to_export(const std::string& explainer) {
+std::string target_to_export(const std::string& explainer, const std::string& given) {
   const auto directory = model_directory(explainer);
   if (!directory) throw unknown_model_error(explainer);
   const ModelCard card = read_card(*directory);
@@ -63,6 +63,7 @@ std::string target_to_export(const std::string& explainer) {
   const auto options = config_from_json<DecoderOptions>(card.network, explainer + ": network");
   if (const auto refusal = onnx_refusal(options); !refusal.empty())
     throw input_error("{}: {}", explainer, refusal);
+  if (!given.empty()) return given;
   if (card.encoder->architecture != "target" && options.prior == "none") return "";
   const auto around = fs::weakly_canonical(*directory).parent_path().string();
   for (const auto& folder : {bundled_models_folder(), fetched_models_folder(), around})

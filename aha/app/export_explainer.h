@@ -25,7 +25,8 @@ struct Exported {
 
 // The spec of the model that this explainer was trained for, among the bundled ones, those that `aha get`
 // brought and those beside it; empty where it needs none. Input error where it needs one that is not there.
-std::string target_to_export(const std::string& explainer);
+// A target that is given stands.
+std::string target_to_export(const std::string& explainer, const std::string& given = "");
 
 // target_spec: what `target` was loaded from; both empty where there is none.
 Exported export_explainer(const std::string& spec, LoadedExplainer& loaded, Classifier* target,

@@ -24,8 +24,7 @@ void run(const ExportFlags& flags, Call& call) {
                       fmt::join(flags.words, " "));
   const std::string& explainer = flags.words[0];
   TargetOptions wanted = flags.target;
-  const std::string own = target_to_export(explainer);
-  if (wanted.target.empty()) wanted.target = own;
+  wanted.target = target_to_export(explainer, wanted.target);
   std::unique_ptr<Classifier> target;
   if (!wanted.target.empty()) target = load_target(wanted, call.context);
   auto loaded = load_explainer(explainer, target.get(), call.context, flags.encoder);
