@@ -77,8 +77,8 @@ void for_each_kind(const Each& each) {
 
 // A name and what it is, wrapped where the terminal ends.
 void print_entry(const std::string& name, const std::string& text) {
-  constexpr size_t kColumn = 29;
-  fmt::print("  {:<26} {}\n", name, wrapped(text, static_cast<size_t>(terminal_width(1)), kColumn));
+  constexpr size_t kColumn = 33;
+  fmt::print("  {:<30} {}\n", name, wrapped(text, static_cast<size_t>(terminal_width(1)), kColumn));
 }
 
 void print_methods() {
