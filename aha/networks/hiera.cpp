@@ -27,7 +27,7 @@ Tensor windows_from(const Tensor& x, int64_t rows, int64_t columns) {
       .reshape({-1, side, side, x.size(3)});
 }
 
-// The way back.
+// And the other direction.
 Tensor joined_windows(const Tensor& windows, int64_t rows, int64_t columns) {
   const int64_t side = windows.size(1);
   return windows.reshape({-1, rows, columns, side, side, windows.size(3)})

@@ -71,19 +71,19 @@ TEST(MapResidual, HasTheDerivativeOfTheWholeObjective) {
 }
 
 TEST(MapResidual, MovesByItsLearningRate) {
-  const Tensor slopes = torch::linspace(-2, 3, 16);  // nowhere 0
+  const Tensor gradient = torch::linspace(-2, 3, 16);  // nowhere 0
   const auto moved = [&](const std::string& optimizer, int steps) {
     MapResidual residual(torch::zeros({1, 4, 4}), {.grid = 4, .lr = 0.5, .optimizer = optimizer});
     for (int i = 0; i < steps; ++i) {
       residual.zero_gradient();
-      (residual.map().flatten() * slopes).sum().backward();
+      (residual.map().flatten() * gradient).sum().backward();
       residual.step();
     }
     return residual.numbers().detach().flatten().clone();
   };
-  EXPECT_TRUE(torch::allclose(moved("sign", 1), -0.5 * slopes.sign()));
-  EXPECT_TRUE(torch::allclose(moved("adam", 1), -0.5 * slopes.sign(), 1e-5));
-  const Tensor plain = -0.5 * slopes / slopes.square().mean().sqrt();
+  EXPECT_TRUE(torch::allclose(moved("sign", 1), -0.5 * gradient.sign()));
+  EXPECT_TRUE(torch::allclose(moved("adam", 1), -0.5 * gradient.sign(), 1e-5));
+  const Tensor plain = -0.5 * gradient / gradient.square().mean().sqrt();
   EXPECT_TRUE(torch::allclose(moved("gradient", 1), plain));
   EXPECT_TRUE(torch::allclose(moved("gradient", 2), 2 * plain));
   EXPECT_TRUE(torch::allclose(moved("momentum", 2), (1 + 1.9) * plain));

@@ -1,6 +1,6 @@
 // The initializers of an ONNX Runtime model file (.ort), by name.
 //
-// The file is a flatbuffer, little-endian, "ORTM" at byte 4: a table begins with the way back to a list that
+// The file is a flatbuffer, little-endian, "ORTM" at byte 4: a table begins with the distance to a list that
 // says where its fields are; texts, lists and other tables are reached by offsets. Read are
 //
 //   session.model (field 1) -> graph (7) -> initializers (0) -> name (0), dims (2), data type (3), raw data
